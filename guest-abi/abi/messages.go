@@ -71,6 +71,10 @@ type GuestError struct {
 	Retryable bool   `json:"retryable"`
 }
 
+// Error makes a GuestError an error, for guests that fail with one and for hosts
+// that report one.
+func (e *GuestError) Error() string { return e.Code + ": " + e.Message }
+
 // Claim is a statement an executor makes.
 type Claim struct {
 	ClaimID    string          `json:"claim_id"`
@@ -149,7 +153,8 @@ const (
 	NotRun   Status = "NOT_RUN"
 )
 
-// VerifyResponse is what writ_verify returns.
+// VerifyResponse is what writ_verify returns, unless it returns an object whose
+// one field "error" is a [GuestError].
 type VerifyResponse struct {
 	Status     Status      `json:"status"` // PASS, FAIL or ESCALATE
 	Violations []Violation `json:"violations"`
