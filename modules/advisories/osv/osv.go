@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/semver"
+
+	"github.com/writrun/writ/guest-abi/abi"
 )
 
 // Ecosystem is the name under which records list Go modules.
@@ -73,6 +75,9 @@ const (
 // Parse reads a record. Every version of every Go range is checked, so that a
 // record which parses can be judged.
 func Parse(data []byte) (Record, error) {
+	if err := abi.CheckJSON(data, abi.MessageDepthMax); err != nil {
+		return Record{}, fmt.Errorf("not an OSV record: %w", err)
+	}
 	var r Record
 	if err := json.Unmarshal(data, &r); err != nil {
 		return Record{}, fmt.Errorf("not an OSV record: %w", err)

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/writrun/writ/guest-abi/abi"
 )
 
 // ComponentsMax is the most components one bill of materials may have, nested
@@ -64,6 +66,9 @@ var specVersions = []string{"1.2", "1.3", "1.4", "1.5", "1.6", "1.7"}
 // Read reads a bill of materials. A package URL that occurs twice is one
 // component with the licences of both.
 func Read(data []byte) (Inventory, error) {
+	if err := abi.CheckJSON(data, abi.MessageDepthMax); err != nil {
+		return Inventory{}, fmt.Errorf("not a CycloneDX file in JSON: %w", err)
+	}
 	var b bom
 	if err := json.Unmarshal(data, &b); err != nil {
 		return Inventory{}, fmt.Errorf("not a CycloneDX file in JSON: %w", err)
