@@ -1,0 +1,227 @@
+package prepare
+
+import "encoding/binary"
+
+// Helper functions that preparation appends after the original ones. Each takes
+// a length, charges for it and returns it.
+const (
+	helperBytes   = 0 // memory.fill, memory.copy, memory.init
+	helperPages   = 1 // memory.grow
+	helperEntries = 2 // table.fill, table.copy, table.init, table.grow
+	helpers       = 3
+)
+
+// moved returns the index a function has after preparation: the refill import
+// stands between the original imports and the defined functions.
+func (m *module) moved(function uint32) uint32 {
+	if function < uint32(m.imported) {
+		return function
+	}
+	return function + 1
+}
+
+func (m *module) refillIndex() uint32 { return uint32(m.imported) }
+
+func (m *module) helperIndex(helper uint64) uint32 { return uint32(len(m.funcs)) + 1 + uint32(helper) }
+
+func (m *module) fuelIndex() uint32 { return uint32(len(m.globals)) }
+
+func appendU32(b []byte, v uint32) []byte { return binary.AppendUvarint(b, uint64(v)) }
+
+// appendS64 appends a signed LEB128.
+func appendS64(b []byte, v int64) []byte {
+	for v < -64 || v >= 64 {
+		b = append(b, byte(v)|0x80)
+		v >>= 7
+	}
+	return append(b, byte(v)&0x7f)
+}
+
+func appendName(b []byte, name string) []byte {
+	return append(appendU32(b, uint32(len(name))), name...)
+}
+
+// codeWriter collects the rewritten bodies while the originals are validated.
+type codeWriter struct {
+	out     []byte
+	scratch []byte
+}
+
+// body appends one body with its edits. Once there is a fault there will be no
+// output, so nothing is collected.
+func (w *codeWriter) body(m *module, s span, edits []edit) {
+	if len(m.faults.faults) > 0 {
+		w.out = nil
+		return
+	}
+	w.scratch = m.rewrite(w.scratch[:0], s, edits)
+	w.out = append(appendU32(w.out, uint32(len(w.scratch))), w.scratch...)
+	if len(w.out) > preparedBytesMax {
+		m.faults.add(s.start, codeAboveLimit, "", "the prepared module is above the limit prepared_bytes_max %d", preparedBytesMax)
+	}
+}
+
+// rewrite appends the original bytes of s with edits, which are in order.
+func (m *module) rewrite(dst []byte, s span, edits []edit) []byte {
+	from := s.start
+	for _, e := range edits {
+		dst = append(dst, m.data[from:e.at]...)
+		from = e.end
+		switch e.kind {
+		case editIndex:
+			dst = appendU32(dst, uint32(e.value))
+		case editHelper:
+			dst = appendU32(append(dst, opCall), m.helperIndex(e.value))
+		case editCharge:
+			if e.value > 0 {
+				dst = m.appendCharge(dst, e.value)
+			}
+		}
+	}
+	return append(dst, m.data[from:s.end]...)
+}
+
+// appendCharge appends fuel -= cost, and a call to refill if that is below zero.
+func (m *module) appendCharge(dst []byte, cost uint64) []byte {
+	fuel := m.fuelIndex()
+	dst = appendU32(append(dst, opGlobalGet), fuel)
+	dst = appendS64(append(dst, opI64Const), int64(cost))
+	dst = appendU32(append(dst, opI64Sub, opGlobalSet), fuel)
+	return m.appendCheck(dst)
+}
+
+func (m *module) appendCheck(dst []byte) []byte {
+	dst = appendU32(append(dst, opGlobalGet), m.fuelIndex())
+	dst = append(dst, opI64Const, 0, opI64LtS, opIf, 0x40, opCall)
+	return append(appendU32(dst, m.refillIndex()), opEnd)
+}
+
+// helper appends the body of a helper: charge for min(length, most) units of
+// work and return the length. Beyond most the instruction fails or traps without
+// doing anything, so it costs no more.
+func (m *module) helper(dst []byte, helper int) []byte {
+	most, scale := int64(0), []byte(nil)
+	switch helper {
+	case helperBytes:
+		most = pagesMax << 16
+		scale = []byte{opI64Const, 4, opI64ShrU} // bytesPerFuel is 1<<4
+	case helperPages:
+		most = pagesMax
+		scale = append(appendS64([]byte{opI64Const}, fuelPerPage), opI64Mul)
+	case helperEntries:
+		most = tableEntriesMax
+	}
+	b := appendU32([]byte{0, opGlobalGet}, m.fuelIndex()) // no locals
+	limit := appendS64([]byte{opI32Const}, int64(int32(uint32(most))))
+	b = append(append(b, opLocalGet, 0), limit...)
+	b = append(append(b, opLocalGet, 0), limit...)
+	b = append(append(b, opI32LtU, opSelect, opI64ExtendU), scale...)
+	b = appendU32(append(b, opI64Sub, opGlobalSet), m.fuelIndex())
+	b = append(m.appendCheck(b), opLocalGet, 0, opEnd)
+	return append(appendU32(dst, uint32(len(b))), b...)
+}
+
+// write builds the prepared module.
+func (m *module) write() []byte {
+	out := append(make([]byte, 0, len(m.data)+len(m.code.out)), "\x00asm\x01\x00\x00\x00"...)
+	out = m.section(out, sectionType, 2, []byte{0x60, 0, 0, 0x60, 1, i32, 1, i32})
+	refill := appendName(appendName(nil, RefillModule), RefillName)
+	out = m.section(out, sectionImport, 1, appendU32(append(refill, kindFunction), uint32(len(m.types))))
+	var types []byte
+	for range helpers {
+		types = appendU32(types, uint32(len(m.types))+1)
+	}
+	out = m.section(out, sectionFunction, helpers, types)
+	out = appendSection(out, sectionTable, m.writeTables())
+	out = appendSection(out, sectionMemory, m.writeMemory())
+	out = m.edited(out, sectionGlobal, m.globalEdits, 1, []byte{i64, 1, opI64Const, 0, opEnd})
+	out = appendSection(out, sectionExport, m.writeExports())
+	out = m.edited(out, sectionElement, m.elementEdits, 0, nil)
+	if m.hasDataCount {
+		out = appendSection(out, sectionDataCount, appendU32(nil, m.dataCount))
+	}
+	var code []byte
+	for i := range helpers {
+		code = m.helper(code, i)
+	}
+	code = append(m.code.out, code...)
+	out = appendSection(out, sectionCode, append(appendU32(nil, m.counts[sectionCode]+helpers), code...))
+	return m.section(out, sectionData, 0, nil)
+}
+
+func appendSection(out []byte, id byte, content []byte) []byte {
+	if len(content) == 0 {
+		return out
+	}
+	return append(appendU32(append(out, id), uint32(len(content))), content...)
+}
+
+// section appends a section's original elements and extra ones after them.
+func (m *module) section(out []byte, id byte, extra uint32, appended []byte) []byte {
+	return m.edited(out, id, nil, extra, appended)
+}
+
+func (m *module) edited(out []byte, id byte, edits []edit, extra uint32, appended []byte) []byte {
+	n := m.counts[id] + extra
+	if n == 0 {
+		return out
+	}
+	content := m.rewrite(appendU32(nil, n), m.sections[id], edits)
+	return appendSection(out, id, append(content, appended...))
+}
+
+// maximum returns the limits with the maximum lowered to most.
+func (l limits) maximum(most uint32) uint32 {
+	if l.hasMax {
+		return min(l.max, most)
+	}
+	return most
+}
+
+func (m *module) writeTables() []byte {
+	if m.counts[sectionTable] == 0 {
+		return nil
+	}
+	b := appendU32(nil, m.counts[sectionTable])
+	for _, t := range m.tables {
+		if !t.imported {
+			b = appendU32(append(b, t.elem, 1), t.min)
+			b = appendU32(b, t.maximum(tableEntriesMax))
+		}
+	}
+	return b
+}
+
+func (m *module) writeMemory() []byte {
+	if m.counts[sectionMemory] == 0 {
+		return nil
+	}
+	b := appendU32(nil, 1)
+	for _, l := range m.memories {
+		if !l.imported {
+			b = appendU32(append(b, 1), l.min)
+			b = appendU32(b, l.maximum(m.rules.pagesMax))
+		}
+	}
+	return b
+}
+
+func (m *module) writeExports() []byte {
+	n := uint32(len(m.exports)) + 1
+	if m.hasStart {
+		n++
+	}
+	b := appendU32(nil, n)
+	for _, e := range m.exports {
+		index := e.index
+		if e.kind == kindFunction {
+			index = m.moved(index)
+		}
+		b = appendU32(append(appendName(b, e.name), e.kind), index)
+	}
+	b = appendU32(append(appendName(b, FuelGlobal), kindGlobal), m.fuelIndex())
+	if m.hasStart {
+		b = appendU32(append(appendName(b, StartExport), kindFunction), m.moved(m.start))
+	}
+	return b
+}

@@ -1,0 +1,73 @@
+package prepare
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+)
+
+// errOutOfFuel is what the test host's refill stops an instance with.
+var errOutOfFuel = errors.New("out of fuel")
+
+// machine runs prepared modules on wazero with a budget of fuel.
+type machine struct {
+	rt     wazero.Runtime
+	budget int64 // not yet handed to the guest
+	slice  int64
+}
+
+var engines = map[string]func() wazero.RuntimeConfig{
+	"compiler":    wazero.NewRuntimeConfigCompiler,
+	"interpreter": wazero.NewRuntimeConfigInterpreter,
+}
+
+func newMachine(t testing.TB, config wazero.RuntimeConfig, budget, slice int64) *machine {
+	t.Helper()
+	ctx := context.Background()
+	m := &machine{budget: budget, slice: slice}
+	m.rt = wazero.NewRuntimeWithConfig(ctx, config.WithMemoryLimitPages(65536))
+	t.Cleanup(func() { m.rt.Close(ctx) })
+	refill := api.GoModuleFunc(func(_ context.Context, mod api.Module, _ []uint64) {
+		fuel := mod.ExportedGlobal(FuelGlobal).(api.MutableGlobal)
+		for int64(fuel.Get()) < 0 {
+			add := min(m.slice, m.budget)
+			if add == 0 {
+				panic(errOutOfFuel)
+			}
+			m.budget -= add
+			fuel.Set(fuel.Get() + uint64(add))
+		}
+	})
+	_, err := m.rt.NewHostModuleBuilder(RefillModule).NewFunctionBuilder().
+		WithGoModuleFunction(refill, nil, nil).Export(RefillName).Instantiate(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (m *machine) instantiate(t testing.TB, wasm []byte) api.Module {
+	t.Helper()
+	mod, err := m.rt.InstantiateWithConfig(context.Background(), wasm, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	if err != nil {
+		t.Fatalf("instantiate: %v", err)
+	}
+	return mod
+}
+
+// left is the fuel that remains in all.
+func (m *machine) left(mod api.Module) int64 {
+	return m.budget + int64(mod.ExportedGlobal(FuelGlobal).Get())
+}
+
+func mustPrepare(t testing.TB, wasm []byte) []byte {
+	t.Helper()
+	p, err := prepare(wasm, anything)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Wasm
+}
