@@ -36,9 +36,7 @@ func ParseMetadata(data []byte) (Metadata, error) {
 	if len(faults.Faults) > 0 {
 		return Metadata{}, faults
 	}
-	if m.Wants == nil {
-		m.Wants = []Want{}
-	}
+	m.Wants = orEmpty(m.Wants)
 	return m, nil
 }
 

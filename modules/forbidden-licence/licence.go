@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 )
 
 const (
-	ruleID           = "forbidden-licence"
 	licencePredicate = "licence"     // of the claims this rule looks at
 	noAssertion      = "NOASSERTION" // the value of a licence nobody knows
 )
@@ -28,30 +26,15 @@ func check(c *guest.Check) (abi.VerifyResponse, error) {
 	if err != nil {
 		return abi.VerifyResponse{}, err
 	}
-	response := abi.VerifyResponse{Status: abi.Pass}
-	judged, unknown := 0, 0
+	f := guest.NewFindings(c)
 	for _, claim := range c.Request.Claims {
 		if claim.Predicate != licencePredicate {
 			continue
 		}
-		judged++
-		finding, isUnknown := judge(claim, conf)
-		if isUnknown {
-			unknown++
-		}
-		if finding != "" {
-			response.Violations = append(response.Violations, abi.Violation{RuleID: ruleID, Subject: claim.ClaimID, Message: finding})
-		}
+		f.Evaluated()
+		judge(f, claim, conf)
 	}
-	switch {
-	case judged == 0:
-		response.Status, response.Reason = abi.Escalate, "nothing evaluated: the target makes no claims with predicate "+licencePredicate
-	case len(response.Violations) > 0:
-		response.Status, response.Reason = abi.Fail, fmt.Sprintf("%d of %d licence claims are not allowed", len(response.Violations), judged)
-	case unknown > 0 && conf.Unknown == "escalate":
-		response.Status, response.Reason = abi.Escalate, fmt.Sprintf("%d of %d licences are unknown", unknown, judged)
-	}
-	return response, nil
+	return f.Response("claims with predicate " + licencePredicate), nil
 }
 
 func readConfig(raw json.RawMessage) (config, error) {
@@ -76,25 +59,24 @@ func readConfig(raw json.RawMessage) (config, error) {
 	return conf, nil
 }
 
-// judge returns what is wrong with a licence claim, or "", and whether its
-// licence is unknown.
-func judge(claim abi.Claim, conf config) (finding string, isUnknown bool) {
+// judge notes what is wrong with a licence claim.
+func judge(f *guest.Findings, claim abi.Claim, conf config) {
 	var value string
 	if err := json.Unmarshal(claim.Value, &value); err != nil {
-		return "the claim's value is not a string", false
+		f.Violation(claim.ClaimID, "the claim's value is not a string")
+		return
 	}
 	expression, err := parse(value)
 	if err != nil {
-		return fmt.Sprintf("licence %q cannot be read: %v", value, err), false
+		f.Violation(claim.ClaimID, "licence %q cannot be read: %v", value, err)
+		return
 	}
-	switch expression.judge(conf.Forbidden) {
-	case forbidden:
-		return fmt.Sprintf("%s has licence %s; forbidden: %s", claim.Subject, value, strings.Join(conf.Forbidden, ", ")), false
-	case unknown:
-		if conf.Unknown == "fail" {
-			return fmt.Sprintf("%s has an unknown licence (%s)", claim.Subject, value), true
-		}
-		return "", true
+	switch o := expression.judge(conf.Forbidden); {
+	case o == forbidden:
+		f.Violation(claim.ClaimID, "%s has licence %s; forbidden: %s", claim.Subject, value, strings.Join(conf.Forbidden, ", "))
+	case o == unknown && conf.Unknown == "fail":
+		f.Violation(claim.ClaimID, "%s has an unknown licence (%s)", claim.Subject, value)
+	case o == unknown && conf.Unknown == "escalate":
+		f.Doubt("%s has an unknown licence (%s)", claim.Subject, value)
 	}
-	return "", false
 }
