@@ -17,7 +17,7 @@ func DecodeExecuteResponse(data []byte) (ExecuteResponse, error) {
 		return ExecuteResponse{}, err
 	}
 	if r.Error != nil {
-		if r.Claims != nil || r.Evidence != nil || r.Artifacts != nil || r.Output != nil {
+		if len(r.Claims) > 0 || len(r.Evidence) > 0 || len(r.Artifacts) > 0 || r.Output != nil {
 			return ExecuteResponse{}, broken("error", "stands beside an output; a response is one or the other")
 		}
 		if err := r.Error.check(); err != nil {
