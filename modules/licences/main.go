@@ -3,6 +3,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -92,7 +93,8 @@ type keyed struct {
 // readConclusions returns the conclusions in the order of their keys.
 func readConclusions(concluded map[string]conclusion) ([]*keyed, error) {
 	var out []*keyed
-	for key, c := range concluded {
+	for _, key := range slices.Sorted(maps.Keys(concluded)) {
+		c := concluded[key]
 		p, err := sbom.ParsePURL(key)
 		if err != nil {
 			return nil, guest.Fail("invalid_config", "config.concluded: %v", err)
@@ -102,7 +104,6 @@ func readConclusions(concluded map[string]conclusion) ([]*keyed, error) {
 		}
 		out = append(out, &keyed{conclusion: c, key: key, purl: p, evidence: "concluded:" + key})
 	}
-	slices.SortFunc(out, func(a, b *keyed) int { return strings.Compare(a.key, b.key) })
 	return out, nil
 }
 
