@@ -157,14 +157,24 @@ type Event struct {
 
 // Limits of what a record holds.
 const (
-	PayloadBytesMax = 65 << 20 // one payload: the largest guest message and its frame
-	InlineBytesMax  = 4 << 10  // a payload kept in the record itself; a larger one goes to the content store
-	BatchCallsMax   = 256      // calls of one HOST_CALLS event
-	NestingMax      = 32       // containers inside containers in one CBOR item
-	ContainerMax    = 1 << 20  // members of one CBOR array or map
-	HeaderBytesMax  = 512      // one encoded header
-	LaneEventsMax   = 1 << 40  // sequence numbers of one lane
-	LayoutLanesMax  = 1 << 20  // lanes of one run
-	FrameBytesMax   = 8 << 10  // one frame of a journal or entry of a payloads file
-	GroupBytesMax   = 64 << 10 // frames of a journal group; a last frame may pass it
+	PayloadBytesMax     = 65 << 20 // one payload: the largest guest message and its frame
+	InlineBytesMax      = 4 << 10  // a payload kept in the record itself; a larger one goes to the content store
+	BatchInlineBytesMax = 64 << 10 // the same for a HOST_CALLS payload, of which a run may have thousands
+	BatchCallsMax       = 256      // calls of one HOST_CALLS event
+	NestingMax          = 32       // containers inside containers in one CBOR item
+	ContainerMax        = 1 << 20  // members of one CBOR array or map
+	HeaderBytesMax      = 512      // one encoded header
+	LaneEventsMax       = 1 << 40  // sequence numbers of one lane
+	LayoutLanesMax      = 1 << 20  // lanes of one run
+	FrameBytesMax       = 66 << 10 // one frame of a journal or entry of a payloads file
+	GroupBytesMax       = 64 << 10 // frames of a journal group, before the last one
 )
+
+// InlineMax returns the largest payload of kind, in bytes, that the record
+// itself keeps.
+func InlineMax(kind Kind) int {
+	if kind == KindHostCalls {
+		return BatchInlineBytesMax
+	}
+	return InlineBytesMax
+}
