@@ -8,7 +8,7 @@ func (v *validator) control(at int, op byte, dead bool) {
 		v.meter.plain(dead)
 	case opNop:
 	case opBlock, opLoop, opIf:
-		v.enter(op, dead)
+		v.enter(at, op, dead)
 	case opElse:
 		v.elseArm(at)
 	case opEnd:
@@ -45,7 +45,7 @@ func (v *validator) branch(target uint32, dead bool) {
 	v.meter.branch(int(target), dead)
 }
 
-func (v *validator) enter(op byte, dead bool) {
+func (v *validator) enter(at int, op byte, dead bool) {
 	t := v.blockType()
 	if op == opIf {
 		v.want(i32)
@@ -53,7 +53,7 @@ func (v *validator) enter(op byte, dead bool) {
 	}
 	v.wantAll(t.params)
 	v.push(op, t)
-	v.meter.enter(op, v.r.pos, dead)
+	v.meter.enter(op, at, v.r.pos, dead)
 }
 
 // finish closes the innermost frame and returns it.
@@ -162,5 +162,6 @@ func (v *validator) call(op byte, dead bool) {
 	}
 	v.wantAll(t.params)
 	v.give(t.results...)
+	v.meter.calls()
 	v.meter.plain(dead)
 }

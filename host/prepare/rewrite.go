@@ -47,24 +47,25 @@ type codeWriter struct {
 	scratch []byte
 }
 
-// body appends one body with its edits. Once there is a fault there will be no
+// body appends one body, rewritten. Once there is a fault there will be no
 // output, so nothing is collected.
-func (w *codeWriter) body(m *module, s span, edits []edit) {
+func (w *codeWriter) body(m *module, s span, b *body) {
 	if len(m.faults.faults) > 0 {
 		w.out = nil
 		return
 	}
-	w.scratch = m.rewrite(w.scratch[:0], s, edits)
+	w.scratch = m.rewrite(w.scratch[:0], s, b)
 	w.out = append(appendU32(w.out, uint32(len(w.scratch))), w.scratch...)
 	if len(w.out) > preparedBytesMax {
 		m.faults.add(s.start, codeAboveLimit, "", "the prepared module is above the limit prepared_bytes_max %d", preparedBytesMax)
 	}
 }
 
-// rewrite appends the original bytes of s with edits, which are in order.
-func (m *module) rewrite(dst []byte, s span, edits []edit) []byte {
+// rewrite appends the original bytes of s with the edits of b.
+func (m *module) rewrite(dst []byte, s span, b *body) []byte {
+	hasQuiet := b.hasQuiet()
 	from := s.start
-	for _, e := range edits {
+	for _, e := range b.edits {
 		dst = append(dst, m.data[from:e.at]...)
 		from = e.end
 		switch e.kind {
@@ -72,28 +73,62 @@ func (m *module) rewrite(dst []byte, s span, edits []edit) []byte {
 			dst = appendU32(dst, uint32(e.value))
 		case editHelper:
 			dst = appendU32(append(dst, opCall), m.helperIndex(e.value))
-		case editCharge:
-			if e.value > 0 {
-				dst = m.appendCharge(dst, e.value)
+		case editCharge, editChecked:
+			dst = m.charge(dst, b, e)
+		case editLoad:
+			if b.quiet(e.loop) && !b.quiet(b.loops[e.loop].outer) {
+				dst = m.loadFuel(dst, b)
+			}
+		case editGroups:
+			if hasQuiet {
+				e.value++
+			}
+			dst = appendU32(dst, uint32(e.value))
+		case editLocal:
+			if hasQuiet {
+				dst = append(dst, 1, i64)
 			}
 		}
 	}
 	return append(dst, m.data[from:s.end]...)
 }
 
-// appendCharge appends fuel -= cost, and a call to refill if that is below zero.
-func (m *module) appendCharge(dst []byte, cost uint64) []byte {
-	fuel := m.fuelIndex()
-	dst = appendU32(append(dst, opGlobalGet), fuel)
-	dst = appendS64(append(dst, opI64Const), int64(cost))
-	dst = appendU32(append(dst, opI64Sub, opGlobalSet), fuel)
-	return m.appendCheck(dst)
+// charge appends the code of a charge.
+func (m *module) charge(dst []byte, b *body, e edit) []byte {
+	if e.value == 0 {
+		return dst
+	}
+	quiet := b.quiet(e.loop)
+	if quiet {
+		dst = appendU32(append(dst, opLocalGet), b.local)
+	} else {
+		dst = appendU32(append(dst, opGlobalGet), m.fuelIndex())
+	}
+	dst = append(appendS64(append(dst, opI64Const), int64(e.value)), opI64Sub)
+	if quiet {
+		dst = appendU32(append(dst, opLocalTee), b.local)
+	}
+	dst = appendU32(append(dst, opGlobalSet), m.fuelIndex())
+	switch {
+	case e.kind != editChecked:
+		return dst
+	case !quiet:
+		dst = appendU32(append(dst, opGlobalGet), m.fuelIndex())
+		return append(m.refillBelowZero(dst), opEnd)
+	}
+	dst = appendU32(append(dst, opLocalGet), b.local)
+	return append(m.loadFuel(m.refillBelowZero(dst), b), opEnd)
 }
 
-func (m *module) appendCheck(dst []byte) []byte {
+func (m *module) loadFuel(dst []byte, b *body) []byte {
 	dst = appendU32(append(dst, opGlobalGet), m.fuelIndex())
+	return appendU32(append(dst, opLocalSet), b.local)
+}
+
+// refillBelowZero appends an open if that calls refill for an i64 below zero.
+func (m *module) refillBelowZero(dst []byte) []byte {
 	dst = append(dst, opI64Const, 0, opI64LtS, opIf, 0x40, opCall)
-	return append(appendU32(dst, m.refillIndex()), opEnd)
+	return appendU32(dst, m.refillIndex())
 }
 
 // helper appends the body of a helper: charge for min(length, most) units of
@@ -117,7 +152,8 @@ func (m *module) helper(dst []byte, helper int) []byte {
 	b = append(append(b, opLocalGet, 0), limit...)
 	b = append(append(b, opI32LtU, opSelect, opI64ExtendU), scale...)
 	b = appendU32(append(b, opI64Sub, opGlobalSet), m.fuelIndex())
-	b = append(m.appendCheck(b), opLocalGet, 0, opEnd)
+	b = appendU32(append(b, opGlobalGet), m.fuelIndex())
+	b = append(m.refillBelowZero(b), opEnd, opLocalGet, 0, opEnd)
 	return append(appendU32(dst, uint32(len(b))), b...)
 }
 
@@ -166,7 +202,7 @@ func (m *module) edited(out []byte, id byte, edits []edit, extra uint32, appende
 	if n == 0 {
 		return out
 	}
-	content := m.rewrite(appendU32(nil, n), m.sections[id], edits)
+	content := m.rewrite(appendU32(nil, n), m.sections[id], &body{edits: edits})
 	return appendSection(out, id, append(content, appended...))
 }
 

@@ -182,13 +182,11 @@ func (m *module) globalType(r *reader) global {
 
 func (m *module) readGlobals(r *reader) {
 	n := m.vector(r, sectionGlobal, "globals_max", globalsMax)
-	importedGlobals := len(m.globals)
-	for i := range n {
+	for range n {
 		g := m.globalType(r)
-		// Initial values see imported globals only, so they are checked before g is added.
-		m.constant(r, g.typ, importedGlobals, &m.globalEdits)
+		m.constant(r, g.typ, &m.globalEdits)
 		if r.fault != nil {
-			r.fault.Where = fmt.Sprintf("global %d", int(i)+importedGlobals)
+			r.fault.Where = fmt.Sprintf("global %d", len(m.globals))
 			return
 		}
 		m.globals = append(m.globals, g)

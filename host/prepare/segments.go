@@ -5,7 +5,7 @@ import "fmt"
 // constant reads a constant expression of type want. It returns the value of an
 // i32.const; known is false where the value is not in the module itself.
 // Function indices in it are noted in edits, because preparation moves functions.
-func (m *module) constant(r *reader, want byte, globals int, edits *[]edit) (value uint32, known bool) {
+func (m *module) constant(r *reader, want byte, edits *[]edit) (value uint32, known bool) {
 	start := r.pos
 	var got []byte
 	for {
@@ -27,7 +27,7 @@ func (m *module) constant(r *reader, want byte, globals int, edits *[]edit) (val
 			got = append(got, funcref)
 			m.functionIndex(r, edits)
 		default:
-			got = append(got, m.otherConstant(r, at, op, globals))
+			got = append(got, m.otherConstant(r, at, op))
 		}
 		if len(got) > 1 && r.fault == nil {
 			r.fail(at, codeType, "a constant expression has one value")
@@ -36,7 +36,7 @@ func (m *module) constant(r *reader, want byte, globals int, edits *[]edit) (val
 }
 
 // otherConstant reads the rest of a constant instruction and returns its type.
-func (m *module) otherConstant(r *reader, at int, op byte, globals int) byte {
+func (m *module) otherConstant(r *reader, at int, op byte) byte {
 	switch op {
 	case opI64Const:
 		r.signed(64)
@@ -59,7 +59,7 @@ func (m *module) otherConstant(r *reader, at int, op byte, globals int) byte {
 		return m.referenceType(r)
 	case opGlobalGet:
 		i := r.u32()
-		if r.fault == nil && (i >= uint32(globals) || m.globals[i].mutable) {
+		if r.fault == nil && (i >= uint32(len(m.globals)) || !m.globals[i].imported || m.globals[i].mutable) {
 			r.fail(at, codeInvalid, "a constant expression reads global %d, which is not an imported constant", i)
 			return unknown
 		}
@@ -129,7 +129,7 @@ func (m *module) readElement(r *reader, where string) {
 		if flags&2 != 0 {
 			tableIndex = r.u32()
 		}
-		offset, known = m.constant(r, i32, len(m.globals), &m.elementEdits)
+		offset, known = m.constant(r, i32, &m.elementEdits)
 	}
 	elem := m.elementType(r, flags)
 	n := r.count("element_entries_max", elementEntriesMax)
@@ -143,7 +143,7 @@ func (m *module) readElement(r *reader, where string) {
 		if flags&4 == 0 {
 			m.functionIndex(r, &m.elementEdits)
 		} else {
-			m.constant(r, elem, len(m.globals), &m.elementEdits)
+			m.constant(r, elem, &m.elementEdits)
 		}
 	}
 	if r.fault != nil {
@@ -211,7 +211,7 @@ func (m *module) readActiveData(r *reader, at int, segment uint32, indexed bool)
 		index = r.u32()
 	}
 	var none []edit
-	offset, known := m.constant(r, i32, len(m.globals), &none)
+	offset, known := m.constant(r, i32, &none)
 	content := r.bytes(r.u32(), "a data segment")
 	if r.fault != nil {
 		return

@@ -59,7 +59,7 @@ func (m *module) readCode(r *reader) {
 			m.faults.put(*v.r.fault)
 			continue
 		}
-		m.code.body(m, span{start, r.pos}, v.meter.edits)
+		m.code.body(m, span{start, r.pos}, &v.meter.body)
 	}
 }
 
@@ -67,8 +67,8 @@ func (v *validator) body(index uint32, r *reader) {
 	t := v.m.typeOf(index)
 	v.r = r
 	v.operands, v.frames = v.operands[:0], v.frames[:0]
-	v.readLocals(t)
-	v.meter.start(r.pos, len(v.locals))
+	groups, count := v.readLocals(t)
+	v.meter.start(groups, count, len(v.locals), r.pos)
 	v.push(opBlock, funcType{nil, t.results})
 	for len(v.frames) > 0 && r.fault == nil {
 		v.instruction()
@@ -78,10 +78,14 @@ func (v *validator) body(index uint32, r *reader) {
 	}
 }
 
-func (v *validator) readLocals(t funcType) {
+// readLocals returns where the number of local groups stands, and that number.
+func (v *validator) readLocals(t funcType) (groups span, count uint32) {
 	v.locals = append(v.locals[:0], t.params...)
+	groups.start = v.r.pos
+	count = v.r.count("body_bytes_max", bodyBytesMax)
+	groups.end = v.r.pos
 	total := uint64(0)
-	for range v.r.count("local groups", bodyBytesMax) {
+	for range count {
 		at := v.r.pos
 		n := v.r.u32()
 		typ := v.m.valueType(v.r)
@@ -90,12 +94,13 @@ func (v *validator) readLocals(t funcType) {
 			v.r.fail(at, codeAboveLimit, "%d locals are above the limit locals_max %d", total, localsMax)
 		}
 		if v.r.fault != nil {
-			return
+			return groups, count
 		}
 		for range n {
 			v.locals = append(v.locals, typ)
 		}
 	}
+	return groups, count
 }
 
 func (v *validator) top() *frame { return &v.frames[len(v.frames)-1] }
