@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -100,20 +101,21 @@ func (a *assessment) skip(name, reason string) {
 
 // readAll reads every .json file of the folder as a record. A file that is no
 // record fails the step: passing over it could hide an advisory.
-func (a *assessment) readAll(folder abi.ID, listing abi.DatasetListing, read func(path string) ([]byte, error)) error {
+func (a *assessment) readAll(host guest.Host, folder abi.ID, listing abi.DatasetListing) error {
+	var buffer []byte
 	for _, f := range listing.Files {
 		if !strings.HasSuffix(f.Path, ".json") {
 			continue
 		}
-		if f.Size > recordBytesMax {
-			return guest.Fail("bad_record", "%s/%s: %d bytes are more than %d", folder, f.Path, f.Size, recordBytesMax)
+		if f.Size < 0 || f.Size > recordBytesMax {
+			return guest.Fail("bad_record", "%s/%s: %d bytes are not within 0 and %d", folder, f.Path, f.Size, recordBytesMax)
 		}
 		path := string(folder) + "/" + f.Path
-		data, err := read(path)
-		if err != nil {
+		buffer = slices.Grow(buffer[:0], int(f.Size))[:f.Size]
+		if err := readFull(host, path, buffer); err != nil {
 			return err
 		}
-		r, err := osv.Parse(data)
+		r, err := osv.Parse(buffer)
 		if err != nil {
 			return guest.Fail("bad_record", "%s: %v", path, err)
 		}
@@ -128,6 +130,22 @@ func (a *assessment) readAll(folder abi.ID, listing abi.DatasetListing, read fun
 	}
 	if a.summary.Counts.Records == 0 {
 		return guest.Fail("no_records", "dataset %q has no .json files; nothing could be checked", folder)
+	}
+	return nil
+}
+
+// readFull fills p with the start of a dataset file. The listing has told its
+// size, so that one host call reads a record.
+func readFull(host guest.Host, path string, p []byte) error {
+	for at := 0; at < len(p); {
+		n, err := host.DatasetRead(path, int64(at), p[at:])
+		if err != nil {
+			return fmt.Errorf("read %s: %w", path, err)
+		}
+		if n == 0 {
+			return guest.Fail("bad_record", "%s: ends at byte %d, its listing says %d", path, at, len(p))
+		}
+		at += n
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func advisories(s *guest.Step) (abi.StepOutput, error) {
 		return abi.StepOutput{}, err
 	}
 	a := newAssessment(inventory)
-	if err := a.readAll(folder, listing, s.Dataset); err != nil {
+	if err := a.readAll(s, folder, listing); err != nil {
 		return abi.StepOutput{}, err
 	}
 	return a.output()

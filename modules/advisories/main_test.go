@@ -155,7 +155,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"record that is no JSON", `{}`, map[string]string{"1.json": fixed, "2.json": "{"}, good, []abi.DatasetHandle{folder}, "bad_record", "osv/2.json: not an OSV record"},
 		{"record that cannot be judged", `{}`, map[string]string{"6.json": notARecd}, good, []abi.DatasetHandle{folder}, "bad_record", `osv/6.json: "GO-6"`},
-		{"record above its limit", `{}`, map[string]string{"1.json": strings.Repeat(" ", recordBytesMax+1)}, good, []abi.DatasetHandle{folder}, "bad_record", "more than 4194304"},
+		{"record above its limit", `{}`, map[string]string{"1.json": strings.Repeat(" ", recordBytesMax+1)}, good, []abi.DatasetHandle{folder}, "bad_record", "not within 0 and 4194304"},
 		{"two records of one id", `{}`, map[string]string{"1.json": fixed, "2.json": fixed}, good, []abi.DatasetHandle{folder}, "bad_record", `the id "GO-1" is that of`},
 		{"no records", `{}`, map[string]string{"README.md": ""}, good, []abi.DatasetHandle{folder}, "no_records", "nothing could be checked"},
 		{"no inventory", `{}`, ok, nil, []abi.DatasetHandle{folder}, "invalid_config", "needs 0 steps"},
