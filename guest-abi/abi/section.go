@@ -11,7 +11,7 @@ import (
 var wasmHeader = []byte{0, 'a', 's', 'm', 1, 0, 0, 0}
 
 // ErrNoMetadata is what [FindMetadata] returns for a module without the section.
-var ErrNoMetadata = errors.New(`module has no "` + MetadataSection + `" section; "writ.module" metadata is added when a module is packed`)
+var ErrNoMetadata = errors.New(`module has no "` + MetadataSection + `" section; its build adds that from module.json`)
 
 // AppendMetadata returns the module with a [MetadataSection] that holds the
 // metadata, which must pass [ParseMetadata]. It refuses a module that already
