@@ -28,9 +28,14 @@ fi
 
 mkdir -p "$1/data" "$1/modules"
 dir=$(cd "$1" && pwd)
-cp "$here/flow.real.yaml" "$dir/flow.yaml"
-cp "$data/proton-bridge-1.8.0.cdx.json" "$dir/data/sbom.cdx.json"
+# The same flow under its own name; a dataset's version names its bytes, so the
+# versions differ too.
+sed -e 's/^flow_id: .*/flow_id: release-gate-real/' \
+	-e 's/^    version: v0\.1\.0$/    version: "1.8.0"/' \
+	-e 's/^    version: "2026-12-01"$/    version: "2026-08-21"/' \
+	-e 's/writ\.cdx\.json/proton-bridge.cdx.json/' "$here/flow.yaml" >"$dir/flow.yaml"
+cp "$data/proton-bridge-1.8.0.cdx.json" "$dir/data/proton-bridge.cdx.json"
 tar -xzf "$data/osv-go.tar.gz" -C "$dir/data" osv
 chmod -R u+w "$dir/data"
-(cd "$root" && go run ./modules/build -o "$dir/modules" inventory advisories licences rules forbidden-licence)
+(cd "$root" && go run ./modules/build -o "$dir/modules" inventory advisories licences notify rules forbidden-licence)
 echo "laid out in $dir; next: writ run $dir/flow.yaml"
