@@ -98,8 +98,8 @@ func readAt(data []byte, ok bool, offset int64, p []byte) (int, error) {
 	if !ok {
 		return 0, abi.NotFound
 	}
-	if offset < 0 || offset > int64(len(data)) {
+	if offset < 0 {
 		return 0, abi.Invalid
 	}
-	return copy(p, data[offset:]), nil
+	return copy(p, data[min(offset, int64(len(data))):]), nil
 }
