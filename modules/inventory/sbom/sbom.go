@@ -50,6 +50,7 @@ type bom struct {
 }
 
 type bomComponent struct {
+	Type     string          `json:"type"`
 	Name     string          `json:"name"`
 	Group    string          `json:"group"`
 	Version  string          `json:"version"`
@@ -116,6 +117,9 @@ func (r *reader) add(list []bomComponent) error {
 func (r *reader) addOne(b bomComponent) {
 	c, err := component(b)
 	if err != nil {
+		if b.Type == "file" {
+			return // part of a package, not one itself
+		}
 		name := strings.TrimLeft(b.Group+"/"+b.Name, "/")
 		r.inventory.Unidentified = append(r.inventory.Unidentified, name)
 		return

@@ -86,6 +86,7 @@ func TestRead(t *testing.T) {
 	    {"name": "b", "purl": "pkg:golang/example.org/b@v1.0.0", "licenses": [{"license": {"id": "MIT"}}],
 	     "components": [{"name": "inner", "version": "2", "purl": "pkg:generic/inner"}]},
 	    {"group": "g", "name": "nameless", "version": "1"},
+	    {"type": "file", "name": "/etc/b.conf"},
 	    {"name": "b", "purl": "pkg:golang/example.org/b@v1.0.0", "licenses": [{"license": {"id": "ISC"}}]},
 	    {"name": "app", "purl": "pkg:golang/example.org/app@v0.1.0"}
 	  ]}`
