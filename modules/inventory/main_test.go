@@ -62,7 +62,7 @@ func TestInventory(t *testing.T) {
 	if got.Evidence[0].Digest != digest || got.Evidence[0].Path != "bom" {
 		t.Errorf("file evidence %+v", got.Evidence[0])
 	}
-	const content = `{"purl":"pkg:golang/example.org/b@v1.0.0?goos=linux&goarch=amd64","type":"golang","name":"example.org/b","version":"v1.0.0","licences":["MIT"],"licence_source":"declared"}`
+	const content = `{"purl":"pkg:golang/example.org/b@v1.0.0?goos=linux&goarch=amd64","type":"golang","name":"example.org/b","version":"v1.0.0","licences":["MIT"],"licence_names":[],"licence_source":"declared"}`
 	if diff := cmp.Diff(content, got.Evidence[2].Content); diff != "" {
 		t.Error(diff)
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ type conclusion struct {
 type summary struct {
 	Components int            `json:"components"`
 	ByLicence  map[string]int `json:"by_licence"`
-	Unknown    []string       `json:"unknown"`   // package URLs of components without a licence
+	Unknown    []string       `json:"unknown"`   // package URLs of components whose licence, or part of it, has no SPDX id
 	Concluded  []string       `json:"concluded"` // package URLs whose licence comes from config.concluded
 	Unused     []string       `json:"unused"`    // keys of config.concluded that name no component
 }
@@ -68,7 +69,7 @@ func licences(s *guest.Step) (abi.StepOutput, error) {
 		switch {
 		case evidence != sbom.EvidenceID(component.PURL):
 			sum.Concluded = append(sum.Concluded, component.PURL)
-		case expression == sbom.NoAssertion:
+		case strings.Contains(expression, sbom.NoAssertion):
 			sum.Unknown = append(sum.Unknown, component.PURL)
 		}
 	}
@@ -142,6 +143,8 @@ func claimOf(c sbom.Component, expression, evidence string) (abi.Claim, error) {
 	switch {
 	case evidence != sbom.EvidenceID(c.PURL):
 		words = "was concluded to be under licence " + expression
+	case len(c.LicenceNames) > 0:
+		words = fmt.Sprintf("names licences without an SPDX id: %q", c.LicenceNames)
 	case c.LicenceSource == "detected":
 		words = "was detected to be under licence " + expression
 	case expression == sbom.NoAssertion:

@@ -49,8 +49,10 @@ func TestLicences(t *testing.T) {
 	  "pkg:golang/d": {"licence":"BSD-3-Clause","because":"its LICENSE file"},
 	  "pkg:golang/e@v2.0.0": {"licence":"MIT","because":"another version"},
 	  "pkg:golang/f@v1.0.0": {"licence":"ISC","because":"its README"}}}`
+	named := module("g", "declared", "NOASSERTION", "MIT")
+	named.LicenceNames = []string{"GPLv3"}
 	got := run(t, config, inputs(t, module("a", "declared", "MIT"), module("b", "detected", "MIT OR ISC", "0BSD"), module("c", "none"),
-		module("d", "none"), module("e", "none"), module("f", "detected", "GPL-3.0-only")))
+		module("d", "none"), module("e", "none"), module("f", "detected", "GPL-3.0-only"), named))
 	if got.Error != nil {
 		t.Fatal(got.Error)
 	}
@@ -69,6 +71,7 @@ func TestLicences(t *testing.T) {
 		{"d v1.0.0 was concluded to be under licence BSD-3-Clause", `"BSD-3-Clause"`, "concluded:pkg:golang/d"},
 		{"e v1.0.0 names no licence", `"NOASSERTION"`, "component:pkg:golang/e@v1.0.0"},
 		{"f v1.0.0 was concluded to be under licence ISC", `"ISC"`, "concluded:pkg:golang/f@v1.0.0"},
+		{`g v1.0.0 names licences without an SPDX id: ["GPLv3"]`, `"NOASSERTION AND MIT"`, "component:pkg:golang/g@v1.0.0"},
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Error(diff)
@@ -77,8 +80,8 @@ func TestLicences(t *testing.T) {
 		got.Evidence[0].Digest != abi.DigestOf([]byte(got.Evidence[0].Content)) {
 		t.Errorf("evidence %+v", got.Evidence)
 	}
-	const output = `{"components":6,"by_licence":{"(MIT OR ISC) AND 0BSD":1,"BSD-3-Clause":1,"ISC":1,"MIT":1,"NOASSERTION":2},` +
-		`"unknown":["pkg:golang/c@v1.0.0","pkg:golang/e@v1.0.0"],"concluded":["pkg:golang/d@v1.0.0","pkg:golang/f@v1.0.0"],"unused":["pkg:golang/e@v2.0.0"]}`
+	const output = `{"components":7,"by_licence":{"(MIT OR ISC) AND 0BSD":1,"BSD-3-Clause":1,"ISC":1,"MIT":1,"NOASSERTION":2,"NOASSERTION AND MIT":1},` +
+		`"unknown":["pkg:golang/c@v1.0.0","pkg:golang/e@v1.0.0","pkg:golang/g@v1.0.0"],"concluded":["pkg:golang/d@v1.0.0","pkg:golang/f@v1.0.0"],"unused":["pkg:golang/e@v2.0.0"]}`
 	if diff := cmp.Diff(output, string(got.Output)); diff != "" {
 		t.Error(diff)
 	}

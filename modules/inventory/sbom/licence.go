@@ -18,40 +18,25 @@ type licenceChoice struct {
 	} `json:"license"`
 }
 
-// terms returns what the entries say as SPDX terms, without repetition, in order.
-func terms(choices []licenceChoice) []string {
-	var out []string
+// terms returns what the entries say as SPDX terms, without repetition, in order,
+// and the names of licences given by name. A name is what CycloneDX has for a
+// licence without an SPDX id, so it stands among the terms as [NoAssertion]:
+// taking "GPLv3" for an id would get it past every list of ids.
+func terms(choices []licenceChoice) (terms, names []string) {
 	for _, c := range choices {
 		term := strings.TrimSpace(c.Expression)
 		if c.License != nil {
 			term = strings.TrimSpace(c.License.ID)
-			if term == "" {
-				term = licenceRef(c.License.Name)
+			if name := strings.TrimSpace(c.License.Name); term == "" && name != "" {
+				term = NoAssertion
+				names = append(names, name)
 			}
 		}
-		if term != "" && !slices.Contains(out, term) {
-			out = append(out, term)
+		if term != "" && !slices.Contains(terms, term) {
+			terms = append(terms, term)
 		}
 	}
-	return out
-}
-
-// licenceRef makes an SPDX term of a licence's name. A name that has the form of
-// an SPDX id is taken as one; any other becomes a LicenseRef, because a free text
-// inside an expression could be read as operators.
-func licenceRef(name string) string {
-	name = strings.TrimSpace(name)
-	clean := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-', r == '+':
-			return r
-		}
-		return '-'
-	}, name)
-	if name == "" || clean == name {
-		return name
-	}
-	return "LicenseRef-" + strings.Trim(strings.ReplaceAll(clean, "+", "-"), "-")
+	return terms, names
 }
 
 // Expression joins licence terms to one SPDX expression. CycloneDX does not say

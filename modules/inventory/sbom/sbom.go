@@ -26,6 +26,7 @@ type Component struct {
 	Name          string   `json:"name"`           // namespace and name; for golang the module path
 	Version       string   `json:"version"`        // empty if the file has none
 	Licences      []string `json:"licences"`       // SPDX ids and expressions, all of which bind
+	LicenceNames  []string `json:"licence_names"`  // licences named without an SPDX id; each is NOASSERTION among Licences
 	LicenceSource string   `json:"licence_source"` // declared, detected (CycloneDX evidence) or none
 }
 
@@ -134,14 +135,20 @@ func (r *reader) addOne(b bomComponent) {
 		return
 	}
 	have := &r.inventory.Components[at]
-	for _, term := range c.Licences {
-		if !slices.Contains(have.Licences, term) {
-			have.Licences = append(have.Licences, term)
-		}
-	}
+	have.Licences = union(have.Licences, c.Licences)
+	have.LicenceNames = union(have.LicenceNames, c.LicenceNames)
 	if have.LicenceSource == "none" {
 		have.LicenceSource = c.LicenceSource
 	}
+}
+
+func union(a, b []string) []string {
+	for _, s := range b {
+		if !slices.Contains(a, s) {
+			a = append(a, s)
+		}
+	}
+	return a
 }
 
 func component(b bomComponent) (Component, error) {
@@ -153,11 +160,14 @@ func component(b bomComponent) (Component, error) {
 	if c.Version == "" {
 		c.Version = b.Version
 	}
-	if c.Licences = terms(b.Licenses); len(c.Licences) == 0 {
-		c.Licences, c.LicenceSource = terms(b.Evidence.Licenses), "detected"
+	if c.Licences, c.LicenceNames = terms(b.Licenses); len(c.Licences) == 0 {
+		c.Licences, c.LicenceNames = terms(b.Evidence.Licenses)
+		c.LicenceSource = "detected"
 	}
 	if len(c.Licences) == 0 {
-		c.Licences, c.LicenceSource = []string{}, "none"
+		c.LicenceSource = "none"
 	}
+	// In the output, no licences are an empty list and not null.
+	c.Licences, c.LicenceNames = append([]string{}, c.Licences...), append([]string{}, c.LicenceNames...)
 	return c, nil
 }

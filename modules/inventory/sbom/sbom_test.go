@@ -55,8 +55,9 @@ func TestLicences(t *testing.T) {
 		{"the same id twice", `[{"license":{"id":"MIT"}},{"license":{"id":"MIT"}}]`, `[]`, "MIT", "declared"},
 		{"expression", `[{"expression":"MIT OR Apache-2.0"}]`, `[]`, "MIT OR Apache-2.0", "declared"},
 		{"expression beside an id", `[{"expression":"MIT OR Apache-2.0"},{"license":{"id":"ISC"}}]`, `[]`, "(MIT OR Apache-2.0) AND ISC", "declared"},
-		{"name in the form of an id", `[{"license":{"name":"GPL-2.0+"}}]`, `[]`, "GPL-2.0+", "declared"},
-		{"free name", `[{"license":{"name":"The Foo Licence, v1 OR MIT"}}]`, `[]`, "LicenseRef-The-Foo-Licence--v1-OR-MIT", "declared"},
+		{"a name is no id", `[{"license":{"name":"GPLv3"}}]`, `[]`, NoAssertion, "declared"},
+		{"a name is no expression", `[{"license":{"name":"MIT OR Foo"}},{"license":{"id":"ISC"}}]`, `[]`, "NOASSERTION AND ISC", "declared"},
+		{"an id beside its name", `[{"license":{"id":"MIT","name":"The MIT Licence"}}]`, `[]`, "MIT", "declared"},
 		{"detected only", `[]`, `[{"license":{"id":"0BSD"}}]`, "0BSD", "detected"},
 		{"declared wins over detected", `[{"license":{"id":"MIT"}}]`, `[{"license":{"id":"0BSD"}}]`, "MIT", "declared"},
 		{"none", `[]`, `[]`, NoAssertion, "none"},
@@ -87,14 +88,14 @@ func TestRead(t *testing.T) {
 	     "components": [{"name": "inner", "version": "2", "purl": "pkg:generic/inner"}]},
 	    {"group": "g", "name": "nameless", "version": "1"},
 	    {"type": "file", "name": "/etc/b.conf"},
-	    {"name": "b", "purl": "pkg:golang/example.org/b@v1.0.0", "licenses": [{"license": {"id": "ISC"}}]},
+	    {"name": "b", "purl": "pkg:golang/example.org/b@v1.0.0", "licenses": [{"license": {"id": "ISC"}}, {"license": {"name": "Foo"}}]},
 	    {"name": "app", "purl": "pkg:golang/example.org/app@v0.1.0"}
 	  ]}`
 	want := Inventory{
-		Main: &Component{PURL: "pkg:golang/example.org/app@v0.1.0", Type: "golang", Name: "example.org/app", Version: "v0.1.0", Licences: []string{}, LicenceSource: "none"},
+		Main: &Component{PURL: "pkg:golang/example.org/app@v0.1.0", Type: "golang", Name: "example.org/app", Version: "v0.1.0", Licences: []string{}, LicenceNames: []string{}, LicenceSource: "none"},
 		Components: []Component{
-			{PURL: "pkg:golang/example.org/b@v1.0.0", Type: "golang", Name: "example.org/b", Version: "v1.0.0", Licences: []string{"MIT", "ISC"}, LicenceSource: "declared"},
-			{PURL: "pkg:generic/inner", Type: "generic", Name: "inner", Version: "2", Licences: []string{}, LicenceSource: "none"},
+			{PURL: "pkg:golang/example.org/b@v1.0.0", Type: "golang", Name: "example.org/b", Version: "v1.0.0", Licences: []string{"MIT", "ISC", NoAssertion}, LicenceNames: []string{"Foo"}, LicenceSource: "declared"},
+			{PURL: "pkg:generic/inner", Type: "generic", Name: "inner", Version: "2", Licences: []string{}, LicenceNames: []string{}, LicenceSource: "none"},
 		},
 		Unidentified: []string{"g/nameless"},
 	}
