@@ -77,7 +77,7 @@ func (h HostCalls) MarshalCBOR() ([]byte, error) {
 
 // UnmarshalCBOR decodes what MarshalCBOR wrote.
 func (h *HostCalls) UnmarshalCBOR(b []byte) error {
-	count, err := callCount(b)
+	count, err := CallCount(b)
 	if err != nil {
 		return err
 	}
@@ -89,8 +89,8 @@ func (h *HostCalls) UnmarshalCBOR(b []byte) error {
 	return CheckPayload(b)
 }
 
-// callCount reads the number of calls in a HOST_CALLS payload.
-func callCount(payload []byte) (uint64, error) {
+// CallCount reads the number of calls in a HOST_CALLS payload.
+func CallCount(payload []byte) (uint64, error) {
 	major, count, _, err := itemHead(payload)
 	if err != nil {
 		return 0, fmt.Errorf("read host calls: %w", err)
