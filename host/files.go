@@ -131,7 +131,7 @@ type descriptor struct {
 }
 
 // fileTable is an invocation's open descriptors by number, nil where closed.
-// Its first use opens the standard streams and, if there are datasets, "/".
+// Its first use opens the standard streams and "/".
 type fileTable struct {
 	open []*descriptor
 }
@@ -140,10 +140,7 @@ type fileTable struct {
 func (c *Calls) descriptor(fd uint32) *descriptor {
 	t := &c.files
 	if t.open == nil {
-		t.open = []*descriptor{{}, {}, {}}
-		if len(c.datasets.list) > 0 {
-			t.open = append(t.open, &descriptor{node: newTree(c.datasets.list)})
-		}
+		t.open = []*descriptor{{}, {}, {}, {node: newTree(c.datasets.list)}}
 	}
 	if uint64(fd) >= uint64(len(t.open)) {
 		return nil

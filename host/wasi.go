@@ -105,22 +105,19 @@ func (c *Calls) putUint64(ptr uint32, v uint64) bool {
 	return ok
 }
 
-// Clock ids of WASI.
+// Clock ids of WASI. Both are the lane's clock; those of processor time are not
+// offered.
 const (
 	clockRealtime  = 0
 	clockMonotonic = 1
-	clockThread    = 3 // the last one; 2 is the process's
 )
 
 // checkClock says what is wrong with a clock id, or 0.
 func checkClock(id uint32) errno {
-	switch {
-	case id <= clockMonotonic:
+	if id == clockRealtime || id == clockMonotonic {
 		return 0
-	case id <= clockThread:
-		return errnoNotsup
 	}
-	return errnoInval
+	return errnoNotsup
 }
 
 // clock_res_get(id, resolution_ptr)
