@@ -52,6 +52,9 @@ func moduleNames(modules string) ([]string, error) {
 
 // build compiles modules/name and returns the module with its metadata.
 func build(ctx context.Context, root, name string) ([]byte, error) {
+	if _, err := abi.ParseID(name); err != nil {
+		return nil, err
+	}
 	metadata, err := readMetadata(filepath.Join(root, "modules", name, "module.json"), name)
 	if err != nil {
 		return nil, err

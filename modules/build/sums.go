@@ -53,5 +53,5 @@ func (s sumTable) write(file string) error {
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		fmt.Fprintf(&b, "%s  %s.wasm\n", s[name], name)
 	}
-	return os.WriteFile(file, b.Bytes(), 0o644)
+	return writeIfChanged(file, b.Bytes())
 }
