@@ -127,3 +127,31 @@ func roundTrip[T any](t *testing.T, data []byte, decode func([]byte) (T, error))
 		t.Fatalf("canonical form %s became %s, %v", first, second, err)
 	}
 }
+
+func BenchmarkDecodeExecuteResponse(b *testing.B) {
+	var out StepOutput
+	for i := range 1000 {
+		id := fmt.Sprint("advisory-", i)
+		out.Claims = append(out.Claims, Claim{ClaimID: id, Statement: "component X version V is not affected by A", Subject: "pkg:golang/example.org/x@v1.2.3", Predicate: "affected_by:A", Value: json.RawMessage("false"), Evidence: []string{id, "sbom"}})
+	}
+	data, err := EncodeMessage(out)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if _, err := DecodeExecuteResponse(data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkCheckJSON(b *testing.B) {
+	data := []byte("[" + strings.Repeat(`{"claim_id":"c","n":[1,2.5,-3e10],"text":"some \u00e9 text é"},`, 10_000) + "0]")
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if err := CheckJSON(data, 8); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
