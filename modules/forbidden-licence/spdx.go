@@ -85,7 +85,7 @@ func parse(text string) (*node, error) {
 	if len(text) > expressionBytesMax {
 		return nil, fmt.Errorf("longer than %d bytes", expressionBytesMax)
 	}
-	spaced := strings.NewReplacer("(", " ( ", ")", " ) ").Replace(text)
+	spaced := strings.ReplaceAll(strings.ReplaceAll(text, "(", " ( "), ")", " ) ")
 	p := parser{words: strings.Fields(spaced)}
 	n, err := p.alternatives()
 	if err == nil && len(p.words) > 0 {
