@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -104,18 +105,58 @@ func calls(n int) (b []byte) {
 
 const step = trace.Lane("inventory")
 
-// smallRun appends what a small run records, up to EXECUTION_END.
+// recorder appends to a journal until something fails.
+type recorder struct {
+	j   *Journal
+	err error
+}
+
+func (r *recorder) add(lane trace.Lane, kind trace.Kind, v any) {
+	b, err := trace.EncodePayload(v)
+	if r.err == nil {
+		r.err = err
+	}
+	r.raw(lane, trace.Event{Kind: kind, Cause: trace.CauseRuntime, Attempt: 1, Payload: b})
+}
+
+func (r *recorder) raw(lane trace.Lane, e trace.Event) {
+	if r.err == nil {
+		_, r.err = r.j.Append(lane, e)
+	}
+}
+
+func (r *recorder) sync() {
+	if r.err == nil {
+		r.err = r.j.Sync()
+	}
+}
+
+var stepStart = trace.StepStart{StepID: "inventory"}
+
+// small appends what a small run records, up to EXECUTION_END.
+func (r *recorder) small() {
+	r.add(trace.LaneRun, trace.KindRunStart, trace.RunStart{FlowID: "gate", Mode: "live", Seed: make([]byte, 32)})
+	r.add(step, trace.KindStepStart, stepStart)
+	r.raw(step, trace.Event{Kind: trace.KindHostCalls, Cause: trace.CauseAgent, Attempt: 1, Payload: calls(3), Span: 3})
+	r.sync()
+	r.add(step, trace.KindStepEnd, trace.StepEnd{Output: make([]byte, 10_000)})
+	r.add(trace.RuleLane("known", "inventory"), trace.KindVerificationResult, trace.VerificationResult{RuleID: "known", Target: "inventory", Status: abi.Pass})
+	r.add(trace.ArbitrationLane("inventory"), trace.KindVerificationArbitration, trace.VerificationArbitration{Target: "inventory", Decision: "PASS"})
+	r.add(trace.LaneRun, trace.KindExecutionEnd, trace.ExecutionEnd{State: "succeeded", Decision: "PASS", Result: "pass"})
+	r.sync()
+}
+
 func smallRun(t testing.TB, j *Journal) {
 	t.Helper()
-	appendEvent(t, j, trace.LaneRun, trace.KindRunStart, trace.RunStart{FlowID: "gate", Mode: "live", Seed: make([]byte, 32)})
-	appendEvent(t, j, step, trace.KindStepStart, trace.StepStart{StepID: "inventory"})
-	must[trace.Address](t)(j.Append(step, trace.Event{Kind: trace.KindHostCalls, Cause: trace.CauseAgent, Attempt: 1, Payload: calls(3), Span: 3}))
-	ok(t, j.Sync())
-	appendEvent(t, j, step, trace.KindStepEnd, trace.StepEnd{Output: make([]byte, 10_000)})
-	appendEvent(t, j, trace.RuleLane("known", "inventory"), trace.KindVerificationResult, trace.VerificationResult{RuleID: "known", Target: "inventory", Status: abi.Pass})
-	appendEvent(t, j, trace.ArbitrationLane("inventory"), trace.KindVerificationArbitration, trace.VerificationArbitration{Target: "inventory", Decision: "PASS"})
-	appendEvent(t, j, trace.LaneRun, trace.KindExecutionEnd, trace.ExecutionEnd{State: "succeeded", Decision: "PASS", Result: "pass"})
-	ok(t, j.Sync())
+	r := &recorder{j: j}
+	r.small()
+	ok(t, r.err)
+}
+
+// scanBytes scans a journal of run 1 that is not in a file.
+func scanBytes(t testing.TB, b, key []byte) *scan {
+	t.Helper()
+	return must[*scan](t)(scanJournal(bytes.NewReader(b), int64(len(b)), key, runID(1)))
 }
 
 var smallLayout = []trace.Lane{trace.LaneRun, step, trace.RuleLane("known", "inventory"), trace.ArbitrationLane("inventory"), trace.LaneControl}

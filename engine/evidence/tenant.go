@@ -56,6 +56,8 @@ type RunSummary struct {
 	RequestID  string     `json:"request_id"`
 	Plan       abi.Digest `json:"plan"`
 	LastGood   string     `json:"last_good,omitempty"` // of a quarantined run
+
+	sealedIndex uint64 // of the run_sealed record
 }
 
 // Sealed reports whether the run has a trace.
@@ -132,8 +134,7 @@ func (t *Tenant) unused() bool {
 
 // load reads the ledger and compares it with the newest head.
 func (t *Tenant) load() error {
-	t.runs, t.order = map[abi.RunID]*RunSummary{}, nil
-	t.requests, t.datasets = map[string]abi.RunID{}, map[string]DatasetSeen{}
+	t.reset()
 	sizes, _, err := t.headSizes()
 	if err != nil {
 		return err
@@ -162,10 +163,20 @@ func (t *Tenant) load() error {
 		return err
 	}
 	if size := t.ledger.tree.Size(); !matched && size < t.newest.size {
-		t.harm(&Problem{Code: CodeLedgerBehindHead, Path: t.disk.rel(t.ledger.path),
-			Detail: fmt.Sprintf("the ledger has %d records and a signed head says %d", size, t.newest.size)})
+		t.harm(t.behind(size, t.newest.size))
 	}
 	return nil
+}
+
+// reset forgets what was read of the ledger.
+func (t *Tenant) reset() {
+	t.runs, t.order = map[abi.RunID]*RunSummary{}, nil
+	t.requests, t.datasets = map[string]abi.RunID{}, map[string]DatasetSeen{}
+}
+
+func (t *Tenant) behind(size, signed uint64) *Problem {
+	return &Problem{Code: CodeLedgerBehindHead, Path: t.disk.rel(t.ledger.path),
+		Detail: fmt.Sprintf("the ledger has %d records and a signed head says %d", size, signed)}
 }
 
 func (t *Tenant) rewritten(size uint64) *Problem {
@@ -202,7 +213,7 @@ func (t *Tenant) apply(r *Record) error {
 		}
 		e := r.RunSealed
 		run.State, run.Result, run.Decision, run.Permissive = e.State, e.Result, e.Decision, e.Permissive
-		run.TraceRoot, run.Events, run.SealedAt = e.TraceRoot, e.Events, at
+		run.TraceRoot, run.Events, run.SealedAt, run.sealedIndex = e.TraceRoot, e.Events, at, r.Index
 	case r.Quarantined != nil:
 		run := t.runs[r.Quarantined.RunID]
 		if run == nil || run.State != StateAdmitted {
@@ -351,7 +362,16 @@ func (t *Tenant) close() error {
 	return errors.Join(append(errs, t.ledger.close())...)
 }
 
-// readText reads the text a record commits to; one that is gone is empty.
+// checkText reports a text that is missing or not the one committed to.
+func (t *Tenant) checkText(commitment abi.Digest) error {
+	lines, err := t.readText(commitment)
+	if err == nil && lines == nil {
+		return &Problem{Code: CodeTextMismatch, Path: t.disk.rel(t.path("texts")), Detail: fmt.Sprintf("the text with commitment %s is missing", commitment)}
+	}
+	return err
+}
+
+// readText reads the text a record commits to; one that is gone is nil.
 func (t *Tenant) readText(commitment abi.Digest) ([]string, error) {
 	path := filepath.Join(t.path("texts"), commitment.Hex())
 	b, err := readSmall(path, TextBytesMax)
