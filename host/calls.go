@@ -89,7 +89,7 @@ func (c *Calls) attach(i Instance) error {
 // enter begins host call number fn: it counts it, looks for cancellation and
 // takes the fixed cost.
 func (c *Calls) enter(fn uint16) bool {
-	c.current = fn
+	c.current, c.request = fn, c.request[:0]
 	c.count++
 	if c.count > c.limits.HostCalls {
 		c.count--
@@ -165,7 +165,6 @@ func (c *Calls) note(result int64) bool {
 	if err := c.boundary.HostCall(&c.call); err != nil {
 		return c.failed(fmt.Errorf("record host call %s: %w", c.function(), err))
 	}
-	c.request = c.request[:0]
 	c.current = 0
 	return true
 }
