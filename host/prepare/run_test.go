@@ -49,9 +49,22 @@ func newMachine(t testing.TB, config wazero.RuntimeConfig, budget, slice int64) 
 	return m
 }
 
+// start instantiates a module and runs its start function.
+func (m *machine) start(name string, wasm []byte) (api.Module, error) {
+	ctx := context.Background()
+	mod, err := m.rt.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithName(name).WithStartFunctions())
+	if err != nil {
+		return nil, err
+	}
+	if start := mod.ExportedFunction(StartExport); start != nil {
+		_, err = start.Call(ctx)
+	}
+	return mod, err
+}
+
 func (m *machine) instantiate(t testing.TB, wasm []byte) api.Module {
 	t.Helper()
-	mod, err := m.rt.InstantiateWithConfig(context.Background(), wasm, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	mod, err := m.start("", wasm)
 	if err != nil {
 		t.Fatalf("instantiate: %v", err)
 	}
