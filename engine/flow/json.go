@@ -78,9 +78,7 @@ func (d *jsonReader) valueOf(t json.Token, at position, path string) *node {
 
 func (d *jsonReader) list(n *node, path string) {
 	for d.tokens.More() {
-		if v := d.value(fmt.Sprintf("%s[%d]", path, len(n.items))); v != nil {
-			n.items = append(n.items, v)
-		}
+		n.items = append(n.items, d.value(fmt.Sprintf("%s[%d]", path, len(n.items))))
 	}
 	d.next()
 }
@@ -89,9 +87,7 @@ func (d *jsonReader) object(n *node, path string) {
 	for d.tokens.More() {
 		t, at := d.next()
 		key, _ := t.(string)
-		if v := d.value(join(path, key)); v != nil {
-			n.fields = append(n.fields, field{key, at, v})
-		}
+		n.fields = append(n.fields, field{key, at, d.value(join(path, key))})
 	}
 	d.next()
 }

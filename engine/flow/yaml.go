@@ -121,7 +121,8 @@ func (r *reader) yamlNode(v ast.Node, path string, depth int) *node {
 	n := &node{at: tokenPosition(v.GetToken())}
 	if _, scalar := v.(ast.ScalarNode); !scalar && depth >= DepthMax {
 		r.fail(n.at, path, CodeSyntax, "", "nested deeper than %d", DepthMax)
-		return nil
+		n.kind = kindBad
+		return n
 	}
 	switch v := v.(type) {
 	case *ast.NullNode:
@@ -142,9 +143,7 @@ func (r *reader) yamlNode(v ast.Node, path string, depth int) *node {
 	case *ast.SequenceNode:
 		n.kind = kindList
 		for i, item := range v.Values {
-			if item := r.yamlNode(item, fmt.Sprintf("%s[%d]", path, i), depth+1); item != nil {
-				n.items = append(n.items, item)
-			}
+			n.items = append(n.items, r.yamlNode(item, fmt.Sprintf("%s[%d]", path, i), depth+1))
 		}
 	case *ast.MappingNode:
 		n.kind = kindObject
@@ -158,7 +157,7 @@ func (r *reader) yamlNode(v ast.Node, path string, depth int) *node {
 		r.yamlFields(n, []*ast.MappingValueNode{v}, path, depth)
 	default:
 		r.fail(n.at, path, CodeSyntax, "", "%s is not accepted", strings.ToLower(v.Type().YAMLName()))
-		return nil
+		n.kind = kindBad
 	}
 	return n
 }
@@ -175,14 +174,11 @@ func (r *reader) yamlFields(n *node, values []*ast.MappingValueNode, path string
 			r.fail(at, path, CodeSyntax, "quote the key", "key %.40q is not text", v.Key.GetToken().Value)
 			continue
 		}
-		value := v.Value
-		if value == nil {
-			r.addField(n, field{key.Value, at, &node{at: at}}, path)
-			continue
+		value := &node{at: at}
+		if v.Value != nil {
+			value = r.yamlNode(v.Value, join(path, key.Value), depth+1)
 		}
-		if value := r.yamlNode(value, join(path, key.Value), depth+1); value != nil {
-			r.addField(n, field{key.Value, at, value}, path)
-		}
+		r.addField(n, field{key.Value, at, value}, path)
 	}
 }
 
