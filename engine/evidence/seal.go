@@ -53,6 +53,12 @@ func (j *Journal) Seal(layout []trace.Lane, end func(executionDigest abi.Digest)
 // conclude makes the journal say that the run has ended and how it is laid
 // out; from then on the seal can be finished without the caller.
 func (j *Journal) conclude(layout []trace.Lane, end func(abi.Digest) (trace.Event, error)) (abi.Digest, error) {
+	j.mu.Lock()
+	err := j.usable()
+	j.mu.Unlock()
+	if err != nil {
+		return "", err
+	}
 	if err := j.Sync(); err != nil {
 		return "", err
 	}

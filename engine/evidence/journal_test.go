@@ -1,0 +1,262 @@
+package evidence
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/writrun/writ/guest-abi/abi"
+	"github.com/writrun/writ/host/trace"
+)
+
+func admitted(t testing.TB, n int) (*Store, *Tenant, *Journal) {
+	t.Helper()
+	s := initStore(t, options(t))
+	tenant := tenantOf(t, s)
+	return s, tenant, must[*Journal](t)(tenant.Admit(admission(n)))
+}
+
+func TestAppendRefusals(t *testing.T) {
+	_, _, j := admitted(t, 1)
+	good := event(t, trace.KindStepStart, stepStart)
+	with := func(change func(*trace.Event)) trace.Event {
+		e := good
+		change(&e)
+		return e
+	}
+	tests := []struct {
+		name  string
+		lane  trace.Lane
+		event trace.Event
+		ok    bool
+	}{
+		{"a step's start", step, good, true},
+		{"ill-formed lane", "In ventory", good, false},
+		{"core kind in control", trace.LaneControl, good, false},
+		{"control kind in a step", step, with(func(e *trace.Event) { e.Kind = trace.KindAdmission }), false},
+		{"unknown kind", step, with(func(e *trace.Event) { e.Kind = 40 }), false},
+		{"unknown cause", step, with(func(e *trace.Event) { e.Cause = 0 }), false},
+		{"no payload", step, with(func(e *trace.Event) { e.Payload = nil }), false},
+		{"payload is no CBOR", step, with(func(e *trace.Event) { e.Payload = []byte("{}") }), false},
+		{"three calls", step, trace.Event{Kind: trace.KindHostCalls, Cause: 1, Payload: calls(3), Span: 3}, true},
+		{"three calls said to be two", step, trace.Event{Kind: trace.KindHostCalls, Cause: 1, Payload: calls(3), Span: 2}, false},
+		{"no calls", step, trace.Event{Kind: trace.KindHostCalls, Cause: 1, Payload: calls(0)}, false},
+		{"too many calls", step, trace.Event{Kind: trace.KindHostCalls, Cause: 1, Payload: calls(257), Span: 257}, false},
+		{"a span for another kind", step, with(func(e *trace.Event) { e.Span = 2 }), false},
+	}
+	for _, test := range tests {
+		if _, err := j.Append(test.lane, test.event); (err == nil) != test.ok {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+func TestAddressesCountCalls(t *testing.T) {
+	_, _, j := admitted(t, 1)
+	var got []string
+	for _, n := range []int{1, 256, 3} {
+		a := must[trace.Address](t)(j.Append(step, trace.Event{Kind: trace.KindHostCalls, Cause: 1, Payload: calls(n), Span: uint64(n)}))
+		got = append(got, a.String())
+	}
+	got = append(got, appendEvent(t, j, step, trace.KindStepEnd, trace.StepEnd{}).String())
+	if diff := cmp.Diff([]string{"inventory/0", "inventory/1", "inventory/257", "inventory/260"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEffectKeys(t *testing.T) {
+	_, tenant, j := admitted(t, 1)
+	other := must[*Journal](t)(tenant.Admit(admission(2)))
+	keys := []string{j.EffectKey(step, 0), j.EffectKey(step, 1), j.EffectKey("inventory2", 0), other.EffectKey(step, 0)}
+	if slices.Sort(keys); len(slices.Compact(keys)) != 4 {
+		t.Errorf("keys are not distinct: %v", keys)
+	}
+	if j.EffectKey(step, 0) != j.EffectKey(step, 0) {
+		t.Error("a key changes")
+	}
+}
+
+func TestInterruptedRunIsKept(t *testing.T) {
+	s, tenant, j := admitted(t, 1)
+	appendEvent(t, j, step, trace.KindStepStart, stepStart)
+	ok(t, j.Interrupt("cancelled"))
+	_, err := j.Append(step, event(t, trace.KindStepStart, stepStart))
+	wantCode(t, err, CodeJournalClosed)
+	ok(t, j.Close())
+	ok(t, s.Close())
+	tr := must[*Trace](t)(tenant.OpenJournal(runID(1)))
+	defer tr.Close()
+	if diff := cmp.Diff([]trace.Lane{step, trace.LaneControl}, tr.Lanes()); diff != "" {
+		t.Error(diff)
+	}
+	headers := tr.Headers(trace.LaneControl)
+	_, b, err := tr.Payload(headers[len(headers)-1].Address())
+	ok(t, err)
+	if got := string(must[[]byte](t)(trace.PayloadJSON(trace.KindExecutionInterrupted, b))); got != `{"reason":"cancelled"}` {
+		t.Error(got)
+	}
+}
+
+func TestSealRefusals(t *testing.T) {
+	notRunEnd := func(d abi.Digest) (trace.Event, error) {
+		e, err := runEnd(d)
+		e.Kind = trace.KindAdmission
+		return e, err
+	}
+	fails := func(abi.Digest) (trace.Event, error) { return trace.Event{}, fmt.Errorf("no") }
+	tests := []struct {
+		name   string
+		layout []trace.Lane
+		end    func(abi.Digest) (trace.Event, error)
+	}{
+		{"lane left out", slices.Delete(slices.Clone(smallLayout), 1, 2), runEnd},
+		{"lane twice", append([]trace.Lane{trace.LaneRun}, smallLayout...), runEnd},
+		{"control not last", []trace.Lane{trace.LaneRun, trace.LaneControl, step, smallLayout[2], smallLayout[3]}, runEnd},
+		{"no layout", nil, runEnd},
+		{"not RUN_END", smallLayout, notRunEnd},
+		{"end fails", smallLayout, fails},
+	}
+	s, tenant, j := admitted(t, 1)
+	_, err := j.Seal([]trace.Lane{trace.LaneRun, trace.LaneControl}, runEnd)
+	if err == nil {
+		t.Error("sealed without EXECUTION_END")
+	}
+	smallRun(t, j)
+	for _, test := range tests {
+		if _, err := j.Seal(test.layout, test.end); err == nil {
+			t.Fatalf("%s: sealed", test.name)
+		}
+	}
+	must[Sealed](t)(j.Seal(smallLayout, runEnd))
+	_, err = j.Seal(smallLayout, runEnd)
+	wantCode(t, err, CodeJournalClosed)
+	_, err = tenant.OpenJournal(runID(1))
+	wantCode(t, err, CodeRunMissing)
+	if report := must[Report](t)(s.Verify(context.Background(), nil)); len(report.Problems) > 0 {
+		t.Error(report.Problems)
+	}
+}
+
+// TestLanesAtOnce appends from many lanes and checks that each keeps its order
+// and that syncs are shared.
+func TestLanesAtOnce(t *testing.T) {
+	s, tenant, j := admitted(t, 1)
+	var syncs atomic.Int64
+	s.disk.fault = func(op, path string) error {
+		if op == "sync" {
+			syncs.Add(1)
+			runtime.Gosched()
+		}
+		return nil
+	}
+	const lanes, events = 8, 40
+	layout := []trace.Lane{trace.LaneRun}
+	var all sync.WaitGroup
+	for i := range lanes {
+		lane := trace.StepLane(abi.ID(fmt.Sprintf("step-%d", i)))
+		layout = append(layout, lane)
+		all.Go(func() {
+			w := j.Lane(lane)
+			for n := range events {
+				a, err := w.Append(trace.Event{Kind: trace.KindHostCalls, Cause: 1, Payload: calls(100), Span: 100})
+				if err == nil {
+					err = w.Sync()
+				}
+				if err != nil || a.Seq != uint64(n*100) {
+					t.Errorf("event %d of %s: %v, %v", n, lane, a, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	s.disk.fault = nil
+	if n := syncs.Load(); n > lanes*events {
+		t.Errorf("%d fsyncs for %d syncs", n, lanes*events)
+	}
+	appendEvent(t, j, trace.LaneRun, trace.KindExecutionEnd, trace.ExecutionEnd{State: "failed", Result: "failed"})
+	must[Sealed](t)(j.Seal(append(layout, trace.LaneControl), runEnd))
+	tr := must[*Trace](t)(tenant.OpenTrace(runID(1)))
+	defer tr.Close()
+	call := must[trace.Call](t)(tr.Call(trace.Address{Lane: "step-7", Seq: 100*events - 1}))
+	if call.Result != 99 {
+		t.Errorf("last call answered %d", call.Result)
+	}
+	_, err := tr.Call(trace.Address{Lane: "step-7", Seq: 100 * events})
+	wantCode(t, err, CodeEventUnknown)
+	if report := must[Report](t)(s.Verify(context.Background(), nil)); len(report.Problems) > 0 {
+		t.Error(report.Problems)
+	}
+}
+
+// TestFullDiskInTheMiddle lets writes fail for a while: no event is lost, the
+// journal does not grow in memory without bound, and all is there afterwards.
+func TestFullDiskInTheMiddle(t *testing.T) {
+	s, tenant, j := admitted(t, 1)
+	full := true
+	s.disk.fault = func(op, path string) error {
+		if full && op == "write" {
+			return fullDisk
+		}
+		return nil
+	}
+	accepted := 0
+	for {
+		_, err := j.Append(step, trace.Event{Kind: trace.KindHostCalls, Cause: 1, Payload: calls(200), Span: 200})
+		if err != nil {
+			wantCode(t, err, CodeFull)
+			break
+		}
+		if accepted++; accepted > 1000 {
+			t.Fatal("memory grows while the disk is full")
+		}
+		wantCode(t, j.Sync(), CodeFull)
+	}
+	full = false
+	a := must[trace.Address](t)(j.Append(step, event(t, trace.KindStepEnd, trace.StepEnd{})))
+	if a.Seq != uint64(accepted*200) {
+		t.Errorf("next event is %v after %d batches", a, accepted)
+	}
+	appendEvent(t, j, trace.LaneRun, trace.KindExecutionEnd, trace.ExecutionEnd{State: "failed", Result: "failed"})
+	must[Sealed](t)(j.Seal([]trace.Lane{trace.LaneRun, step, trace.LaneControl}, runEnd))
+	tr := must[*Trace](t)(tenant.OpenTrace(runID(1)))
+	defer tr.Close()
+	if got := len(tr.Headers(step)); got != accepted+1 {
+		t.Errorf("%d events, want %d", got, accepted+1)
+	}
+}
+
+// TestMemoryIsFlatInCalls seals runs of 10,000 and of 1,000,000 host calls.
+func TestMemoryIsFlatInCalls(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short")
+	}
+	small, large := heapOfSeal(t, 10_000), heapOfSeal(t, 1_000_000)
+	t.Logf("heap in use at seal: %d KiB for 10,000 calls, %d KiB for 1,000,000", small>>10, large>>10)
+	if large > small+32<<20 {
+		t.Errorf("memory grows by %d MiB", (large-small)>>20)
+	}
+}
+
+func heapOfSeal(t *testing.T, n int) uint64 {
+	_, tenant, j := admitted(t, 1)
+	batch := calls(250)
+	for range n / 250 {
+		must[trace.Address](t)(j.Append(step, trace.Event{Kind: trace.KindHostCalls, Cause: 1, Payload: batch, Span: 250}))
+	}
+	appendEvent(t, j, trace.LaneRun, trace.KindExecutionEnd, trace.ExecutionEnd{State: "succeeded", Result: "pass"})
+	var peak uint64
+	tenant.disk.fault = func(op, path string) error {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		peak = max(peak, m.HeapInuse)
+		return nil
+	}
+	must[Sealed](t)(j.Seal([]trace.Lane{trace.LaneRun, step, trace.LaneControl}, runEnd))
+	return peak
+}
