@@ -33,7 +33,7 @@ func (v *validator) control(at int, op byte, dead bool) {
 		v.branch(0, dead)
 		v.unreachable()
 	case opCall, opCallIndirect:
-		v.call(op, dead)
+		v.call(at, op, dead)
 	default:
 		v.r.fail(at, refusedOpcode(op), "opcode 0x%02x is not on the allow-list", op)
 	}
@@ -131,7 +131,7 @@ func (v *validator) matches(types []byte) {
 	}
 }
 
-func (v *validator) call(op byte, dead bool) {
+func (v *validator) call(instruction int, op byte, dead bool) {
 	at := v.r.pos
 	var t funcType
 	if op == opCallIndirect {
@@ -149,6 +149,7 @@ func (v *validator) call(op byte, dead bool) {
 		}
 		t = v.m.types[i]
 		v.want(i32)
+		v.meter.leaves(instruction, dead)
 	} else {
 		i := v.r.u32()
 		if v.r.fault == nil && i >= uint32(len(v.m.funcs)) {
@@ -158,6 +159,9 @@ func (v *validator) call(op byte, dead bool) {
 			return
 		}
 		t = v.m.typeOf(i)
+		if i < uint32(v.m.imported) {
+			v.meter.leaves(instruction, dead)
+		}
 		v.meter.function(span{at, v.r.pos}, i)
 	}
 	v.wantAll(t.params)

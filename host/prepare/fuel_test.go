@@ -158,6 +158,33 @@ func TestStops(t *testing.T) {
 	}
 }
 
+// TestHostSeesNoDebt: however small the slices, the counter is not below zero
+// when a guest calls the host, directly or through a table.
+func TestHostSeesNoDebt(t *testing.T) {
+	ctx := context.Background()
+	for _, call := range []string{`(call $host)`, `(call_indirect (type $t) (i32.const 0))`} {
+		wasm := wat(t, `(module (import "host" "call" (func $host (type $t))) (type $t (func))
+		  (table 1 funcref) (elem (i32.const 0) $host)
+		  (func (export "run") (if (i32.const 1) (then (drop (i64.add (i64.const 1) (i64.const 2))) `+call+`))))`)
+		for engine, config := range engines {
+			m := newMachine(t, config(), 1000, 1)
+			var seen []int64
+			look := api.GoModuleFunc(func(_ context.Context, mod api.Module, _ []uint64) {
+				seen = append(seen, int64(mod.ExportedGlobal(FuelGlobal).Get()))
+			})
+			if _, err := m.rt.NewHostModuleBuilder("host").NewFunctionBuilder().WithGoModuleFunction(look, nil, nil).Export("call").Instantiate(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := m.instantiate(t, mustPrepare(t, wasm)).ExportedFunction("run").Call(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if len(seen) != 1 || seen[0] != 0 {
+				t.Errorf("%s on the %s: the host saw %v, want [0]", call, engine, seen)
+			}
+		}
+	}
+}
+
 // TestStartIsMetered: a start function becomes an export, so that it runs when
 // the host says and within the budget.
 func TestStartIsMetered(t *testing.T) {

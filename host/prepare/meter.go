@@ -20,6 +20,7 @@ const (
 	editIndex   editKind = iota // a function index in place of the original one
 	editCharge                  // take value units of fuel; nothing where value is zero
 	editChecked                 // as editCharge, and call refill if that leaves less than zero
+	editCheck                   // call refill if the fuel is below zero
 	editHelper                  // call helper number value, which charges by the operand on top of the stack
 	editLoad                    // before a quiet loop that is in no other: copy the fuel into the local
 	editGroups                  // the number of local groups, value without the one for the fuel
@@ -71,7 +72,8 @@ type meterFrame struct {
 // every instruction that surely follows, also beyond the end of an inner block
 // that no branch leaves early. So a trap cannot dodge a charge, and straight
 // code pays once. Unreachable code has no charges. Only the charges at bodies and
-// loop headers look whether fuel is left: no path without end avoids both.
+// loop headers look whether fuel is left: no path without end avoids both. Calls
+// that may leave the module look as well, so that the host never sees a debt.
 type meter struct {
 	body
 	m      *module
@@ -169,6 +171,13 @@ func (t *meter) end(pos int) {
 func (t *meter) calls() {
 	if t.loop != noLoop {
 		t.loops[t.loop].calls = true
+	}
+}
+
+// leaves has the fuel looked at before the instruction at pos.
+func (t *meter) leaves(pos int, dead bool) {
+	if !dead && !t.top().dead {
+		t.add(edit{at: pos, end: pos, kind: editCheck})
 	}
 }
 

@@ -11,13 +11,17 @@
 //
 // The exported global [FuelGlobal], a mutable i64 that starts at 0, holds what is
 // left of the slice at hand. Code takes a block's whole cost from it before the
-// block's first instruction. Where that leaves less than 0, it calls the import
-// [RefillModule].[RefillName], of type () -> (). The host then either adds fuel
-// to the global until it is 0 or more, [FuelSlice] at a time or what remains of
-// the budget, and returns; or it stops the instance and never returns to it. So
-// the global is 0 or more whenever the guest runs, calls another import or has
-// returned, and the fuel left in all is the host's remainder plus the global.
-// A stop leaves the global below 0 by what the last block lacked.
+// block's first instruction, so nothing that traps is unpaid. At each function
+// entry, loop header, bulk instruction and call that may leave the module it
+// looks: if the global is below 0, it calls the import [RefillModule].[RefillName],
+// of type () -> (). The host then either adds fuel to the global until it is 0 or
+// more, [FuelSlice] at a time or what remains of the budget, and returns; or it
+// stops the instance and never returns to it.
+//
+// So the global is 0 or more whenever another import is called. When an export has
+// returned, it may be below 0 by what the code since the last look cost, which is
+// less than one function body: a host that wants the budget exact takes that as
+// an empty slice too. The fuel left in all is the host's remainder plus the global.
 package prepare
 
 import (

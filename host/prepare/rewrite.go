@@ -75,6 +75,8 @@ func (m *module) rewrite(dst []byte, s span, b *body) []byte {
 			dst = appendU32(append(dst, opCall), m.helperIndex(e.value))
 		case editCharge, editChecked:
 			dst = m.charge(dst, b, e)
+		case editCheck:
+			dst = m.check(dst)
 		case editLoad:
 			if b.quiet(e.loop) && !b.quiet(b.loops[e.loop].outer) {
 				dst = m.loadFuel(dst, b)
@@ -113,11 +115,16 @@ func (m *module) charge(dst []byte, b *body, e edit) []byte {
 	case e.kind != editChecked:
 		return dst
 	case !quiet:
-		dst = appendU32(append(dst, opGlobalGet), m.fuelIndex())
-		return append(m.refillBelowZero(dst), opEnd)
+		return m.check(dst)
 	}
 	dst = appendU32(append(dst, opLocalGet), b.local)
 	return append(m.loadFuel(m.refillBelowZero(dst), b), opEnd)
+}
+
+// check appends a call to refill if the fuel is below zero.
+func (m *module) check(dst []byte) []byte {
+	dst = appendU32(append(dst, opGlobalGet), m.fuelIndex())
+	return append(m.refillBelowZero(dst), opEnd)
 }
 
 func (m *module) loadFuel(dst []byte, b *body) []byte {
@@ -152,8 +159,7 @@ func (m *module) helper(dst []byte, helper int) []byte {
 	b = append(append(b, opLocalGet, 0), limit...)
 	b = append(append(b, opI32LtU, opSelect, opI64ExtendU), scale...)
 	b = appendU32(append(b, opI64Sub, opGlobalSet), m.fuelIndex())
-	b = appendU32(append(b, opGlobalGet), m.fuelIndex())
-	b = append(m.refillBelowZero(b), opEnd, opLocalGet, 0, opEnd)
+	b = append(m.check(b), opLocalGet, 0, opEnd)
 	return append(appendU32(dst, uint32(len(b))), b...)
 }
 
