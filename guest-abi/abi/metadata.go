@@ -24,6 +24,10 @@ func (e *MetadataError) add(format string, args ...any) {
 func ParseMetadata(data []byte) (Metadata, error) {
 	var m Metadata
 	faults := &MetadataError{}
+	if len(data) == 0 {
+		faults.add("there is none: the module needs a custom section %q (guest-abi/README.md, Metadata)", MetadataSection)
+		return Metadata{}, faults
+	}
 	if len(data) > MetadataBytesMax {
 		faults.add("%d bytes are more than %d", len(data), MetadataBytesMax)
 		return Metadata{}, faults
@@ -38,6 +42,37 @@ func ParseMetadata(data []byte) (Metadata, error) {
 	}
 	m.Wants = orEmpty(m.Wants)
 	return m, nil
+}
+
+// capabilities says what a module must want to import a function of writ_v1.
+// Functions of WASI need no mention: language runtimes import them unasked.
+var capabilities = map[string]string{
+	"clock_now": "clock", "random_fill": "random", "log": "log", "effect": "effect:DRIVER", "response_read": "effect:DRIVER",
+	"dataset_size": "datasets", "dataset_read": "datasets",
+	"artifact_put": "artifacts", "artifact_size": "artifacts", "artifact_read": "artifacts",
+}
+
+// CheckImports compares what the module wants with the functions of
+// [ModuleWrit] it imports, given by name. It wants less than it imports if the
+// error, a [*MetadataError], is not nil.
+func (m Metadata) CheckImports(names []string) error {
+	wanted := map[string]bool{}
+	for _, w := range m.Wants {
+		wanted[w.Capability] = true
+		if strings.HasPrefix(w.Capability, "effect:") {
+			wanted["effect:DRIVER"] = true
+		}
+	}
+	faults := &MetadataError{}
+	for _, name := range names {
+		if c, ok := capabilities[name]; ok && !wanted[c] {
+			faults.add("the module imports %s and does not want %s", name, c)
+		}
+	}
+	if len(faults.Faults) > 0 {
+		return faults
+	}
+	return nil
 }
 
 // decode reads data of v's shape into v.

@@ -69,6 +69,7 @@ func TestParseMetadataFaults(t *testing.T) {
 
 func TestParseMetadataBounds(t *testing.T) {
 	for _, c := range []struct{ name, text, fault string }{
+		{"none", "", "there is none: the module needs a custom section"},
 		{"too long", goodMetadata + strings.Repeat(" ", MetadataBytesMax), "more than 65536"},
 		{"too deep", `{"config_schema":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`, "nested deeper than 64"},
 		{"unknown field", `{"abi":1,"author":"me"}`, `byte 9: unknown field "author"`},
@@ -79,6 +80,43 @@ func TestParseMetadataBounds(t *testing.T) {
 				t.Errorf("error %v, want %q", err, c.fault)
 			}
 		})
+	}
+}
+
+func TestCheckImports(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		wants, imports []string
+		faults         []string
+	}{
+		{"nothing", nil, nil, nil},
+		{"more than it imports", []string{"clock", "effect:http"}, nil, nil},
+		{"as much as it imports", []string{"datasets", "effect:http"}, []string{"dataset_size", "dataset_read", "effect", "response_read"}, nil},
+		{"less than it imports", []string{"artifacts"}, []string{"artifact_put", "clock_now", "effect"}, []string{
+			"the module imports clock_now and does not want clock", "the module imports effect and does not want effect:DRIVER",
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var m Metadata
+			for _, w := range c.wants {
+				m.Wants = append(m.Wants, Want{w, "r"})
+			}
+			err := m.CheckImports(c.imports)
+			var fault *MetadataError
+			if errors.As(err, &fault) != (c.faults != nil) {
+				t.Fatalf("error %v", err)
+			}
+			if fault != nil {
+				if diff := cmp.Diff(c.faults, fault.Faults); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+	for _, c := range HostCalls {
+		if _, ok := capabilities[c.Name]; ok != (c.Module == ModuleWrit) {
+			t.Errorf("%s.%s has a capability: %v", c.Module, c.Name, ok)
+		}
 	}
 }
 
