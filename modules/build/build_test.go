@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/writrun/writ/guest-abi/abi"
+	"github.com/writrun/writ/host/prepare"
 )
 
 func repository(t *testing.T) string {
@@ -63,6 +64,51 @@ func TestBuildIsReproducible(t *testing.T) {
 		if bytes.Contains(first, []byte(own)) {
 			t.Errorf("the module contains %q", own)
 		}
+	}
+}
+
+// TestModulesAreAdmitted builds every module and reads it as a host does.
+func TestModulesAreAdmitted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles every module")
+	}
+	root := repository(t)
+	names, err := moduleNames(filepath.Join(root, "modules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			wasm, err := build(t.Context(), root, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := prepare.Prepare(wasm, prepare.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := abi.ParseMetadata(p.Info.Metadata)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var calls []string
+			for _, i := range p.Info.Imports {
+				if i.Module == abi.ModuleWrit {
+					calls = append(calls, i.Name)
+				}
+			}
+			if err := m.CheckImports(calls); err != nil {
+				t.Error(err)
+			}
+			want := map[abi.Kind]string{abi.Executor: abi.ExportExecute, abi.Rule: abi.ExportVerify}[m.Kind]
+			for _, e := range p.Info.Exports {
+				if e.Name == abi.ExportExecute || e.Name == abi.ExportVerify {
+					if e.Name != want {
+						t.Errorf("a module of kind %s exports %s", m.Kind, e.Name)
+					}
+				}
+			}
+		})
 	}
 }
 
