@@ -1,0 +1,320 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/writrun/writ/engine/evidence"
+	"github.com/writrun/writ/engine/flow"
+	"github.com/writrun/writ/guest-abi/abi"
+	"github.com/writrun/writ/host"
+	"github.com/writrun/writ/host/prepare"
+	"github.com/writrun/writ/host/trace"
+	"github.com/writrun/writ/policies"
+)
+
+// ModeLive is the mode of this release's runs: effects are performed and
+// verification is complete, or the run fails.
+const ModeLive = "live"
+
+// PolicySemantics is the version of what policies mean, part of the
+// environment identity.
+const PolicySemantics = 1
+
+// Environment returns the environment identity of runs under e. Under
+// writ-det-0 the engine and its version are part of it.
+func Environment(e host.Engine) (abi.Digest, error) {
+	b, err := abi.EncodeMessage(map[string]any{
+		"profile": prepare.Profile, "abi": abi.Version, "policy_semantics": PolicySemantics,
+		"engine": e.Name(), "engine_version": e.Version(),
+	})
+	return abi.DigestOf(b), err
+}
+
+// Prepare prepares a module for a plan: it is what a flow.Resolver is given.
+func Prepare(wasm []byte, memoryBytesMax uint64) (flow.PreparedModule, error) {
+	p, err := prepare.Prepare(wasm, prepare.Options{MemoryBytesMax: memoryBytesMax})
+	if err != nil {
+		return flow.PreparedModule{}, err
+	}
+	m := flow.PreparedModule{Original: p.Original, Prepared: p.Digest, OriginalBytes: wasm, PreparedBytes: p.Wasm}
+	m.Metadata, err = abi.ParseMetadata(p.Info.Metadata)
+	return m, err
+}
+
+// existing looks for an earlier run of the same request id.
+func (r *Runner) existing(req Request) (Result, bool, error) {
+	if req.RequestID == "" {
+		return Result{}, false, nil
+	}
+	first, found, err := r.Tenant.FindRequest(req.RequestID)
+	if err != nil || !found {
+		return Result{}, false, err
+	}
+	if first.Plan != req.Plan.Digest() {
+		return Result{}, true, r.refuse(req, "request_id_reused", []string{
+			fmt.Sprintf("request id %q belongs to run %s of plan %s; this plan is %s", req.RequestID, first.RunID, first.Plan, req.Plan.Digest()),
+		}, "use another --request-id, or run the plan of the first request")
+	}
+	result, err := r.Show(first.RunID)
+	result.Existing = true
+	return result, true, err
+}
+
+// refuse records a refusal in the ledger and returns it.
+func (r *Runner) refuse(req Request, code string, reasons []string, next ...string) error {
+	err := r.Tenant.Refuse(evidence.AdmissionRefused{RequestID: req.RequestID, Action: "run", Code: code,
+		Reasons: reasons, Plan: req.Plan.Digest(), FlowID: req.Plan.FlowID})
+	if err != nil {
+		return fmt.Errorf("record refusal %s: %w", code, err)
+	}
+	return &Refused{Action: "run", Code: code, Reasons: reasons, Next: next}
+}
+
+// admit decides whether req may run and makes the admission durable.
+func (r *Runner) admit(ctx context.Context, req Request) (*run, error) {
+	if err := r.check(req); err != nil {
+		return nil, err
+	}
+	n, err := r.newRun(req)
+	if err != nil {
+		return nil, err
+	}
+	decision, err := r.authorize(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.retain(); err != nil {
+		return nil, fmt.Errorf("retain inputs of run %s: %w", n.id, err)
+	}
+	n.journal, err = r.Tenant.Admit(evidence.Admission{FlowID: req.Plan.FlowID, Datasets: n.seen(), Admission: trace.Admission{
+		Tenant: r.TenantID.String(), StoreID: r.Store.ID(), RunID: n.id, RequestID: req.RequestID,
+		Principal: r.Principal.Name + " (" + r.Principal.Kind + ")", Identity: n.identity,
+		Authority: r.Policies.AuthorityDigest(), Provenance: r.Provenance,
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("admit run: %w", err)
+	}
+	_, err = n.append(trace.LaneControl, trace.KindAuthorityDecision, trace.CausePolicy, trace.AuthorityDecision{
+		Action: "run", Allow: decision.Allow, Reasons: decision.Reasons, Entrypoint: decision.Record.Entrypoint,
+		Policy: decision.Record.Policy, Input: decision.Record.InputDigest, InputDocument: decision.Record.Input,
+	})
+	return n, err
+}
+
+// check refuses what no policy can allow.
+func (r *Runner) check(req Request) error {
+	if req.Plan.TenantID != r.TenantID.String() {
+		return r.refuse(req, "tenant_mismatch", []string{
+			fmt.Sprintf("the manifest is of tenant %q and the caller is of tenant %q", req.Plan.TenantID, r.TenantID)},
+			"name the manifest's tenant with --tenant, or change tenant_id")
+	}
+	if req.Plan.FlowState == flow.StateFrozen && !req.FromPlanFile {
+		return r.refuse(req, "frozen_needs_plan_file", []string{"a frozen flow runs only from a plan file"},
+			"make one with: writ plan -o flow.plan.json")
+	}
+	for _, d := range req.Plan.Datasets {
+		if err := r.Tenant.CheckDataset(seenDataset(d)); err != nil {
+			return r.refuse(req, "dataset_identity", []string{err.Error()}, "give the dataset a new version")
+		}
+	}
+	for _, s := range req.Plan.Steps {
+		for _, e := range s.Effects {
+			if r.drivers[e.Driver] == nil {
+				return r.refuse(req, "driver_unknown", []string{fmt.Sprintf("step %s: no driver %q", s.ID, e.Driver)})
+			}
+			for _, secret := range e.Secrets {
+				if _, given := r.secrets[secret.Name]; !given {
+					return r.refuse(req, "secret_missing", []string{fmt.Sprintf("step %s needs secret %q", s.ID, secret.Name)},
+						fmt.Sprintf("give it with --secret %s=env:VAR or %s=file:PATH", secret.Name, secret.Name))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// newRun fixes the identity, seed and clock of a run that is not yet admitted.
+func (r *Runner) newRun(req Request) (*run, error) {
+	n := &run{Runner: r, req: req, plan: req.Plan, id: req.RunID, steps: map[abi.ID]*stepState{},
+		pinned: map[abi.ID]host.Dataset{}, compiled: map[abi.Digest]host.Compiled{}, slots: make(chan struct{}, r.Jobs)}
+	if n.id == "" {
+		var random [16]byte
+		if _, err := io.ReadFull(r.Rand, random[:]); err != nil {
+			return nil, fmt.Errorf("draw run id: %w", err)
+		}
+		n.id = abi.NewRunID(random)
+	}
+	n.identity = trace.Identity{
+		Tenant: abi.DigestOf([]byte(r.TenantID.String())), Manifest: req.Manifest.Digest(), Plan: req.Plan.Digest(),
+		Datasets: req.Plan.DatasetsDigest(), Environment: r.env,
+		Policy: req.Plan.PolicyDigest(r.Policies.ArbitrationDigest()), Store: abi.DigestOf([]byte(r.Store.ID())),
+	}
+	if err := n.fixEntropy(); err != nil {
+		return nil, err
+	}
+	for _, d := range req.Plan.Datasets {
+		pinned := req.Materials.Datasets[d.ID]
+		n.pinned[d.ID] = host.Dataset{Handle: abi.DatasetHandle{ID: d.ID, Size: d.Size, Digest: d.Hash, Folder: d.Folder},
+			Listing: pinned.Listing, ListingBytes: pinned.ListingBytes, Open: n.openContent}
+	}
+	for _, id := range req.Plan.Order {
+		s := &stepState{plan: req.Plan.Step(id), done: make(chan struct{}), handles: []abi.DatasetHandle{}}
+		s.result.StepID = id
+		for _, d := range s.plan.Datasets {
+			s.handles = append(s.handles, n.pinned[d].Handle)
+		}
+		n.steps[id] = s
+		n.order = append(n.order, s)
+	}
+	return n, nil
+}
+
+func (r *run) fixEntropy() error {
+	switch {
+	case r.req.Seed != nil:
+		r.seed = *r.req.Seed
+	case r.plan.Seed != nil:
+		r.seed = [32]byte(*r.plan.Seed)
+	default:
+		if _, err := io.ReadFull(r.Rand, r.seed[:]); err != nil {
+			return fmt.Errorf("draw seed: %w", err)
+		}
+	}
+	switch {
+	case !r.req.ClockStart.IsZero():
+		r.clockStart = r.req.ClockStart.UnixNano()
+	case r.plan.Clock.StartNanos != 0:
+		r.clockStart = r.plan.Clock.StartNanos
+	default:
+		r.clockStart = r.Now().UnixNano()
+	}
+	if r.clockStart <= 0 {
+		return fmt.Errorf("clock start %d ns: it must be after 1970-01-01T00:00:00Z", r.clockStart)
+	}
+	return nil
+}
+
+// authorize asks writ.authority; anything but an answer that allows is a refusal.
+func (r *Runner) authorize(ctx context.Context, n *run) (policies.AuthorityDecision, error) {
+	d, err := r.Policies.Authority(ctx, n.authorityInput())
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return d, context.Cause(ctx)
+	case err != nil:
+		return d, r.refuse(n.req, "authority_undecided", []string{err.Error()}, "mend the authority policy; nothing was run")
+	case !d.Allow:
+		return d, r.refuse(n.req, "authority_denied", d.Reasons)
+	}
+	return d, nil
+}
+
+// retain copies everything the plan rests on into the content store, digesting
+// it again: from here on nothing is read from the live paths.
+func (r *run) retain() error {
+	content := r.Tenant.Content()
+	keep := [][]byte{r.req.Manifest.Canonical(), r.plan.Canonical()}
+	for _, m := range r.req.Materials.Modules {
+		keep = append(keep, m.OriginalBytes, m.PreparedBytes)
+	}
+	for _, b := range keep {
+		if _, err := content.PutBytes(b); err != nil {
+			return err
+		}
+	}
+	for _, d := range r.plan.Datasets {
+		if err := r.retainDataset(content, d); err != nil {
+			return fmt.Errorf("dataset %s: %w", d.ID, err)
+		}
+	}
+	return nil
+}
+
+func (r *run) retainDataset(content *evidence.Content, d flow.PlanDataset) error {
+	pinned := r.req.Materials.Datasets[d.ID]
+	if d.Folder {
+		if _, err := content.PutBytes(pinned.ListingBytes); err != nil {
+			return err
+		}
+	}
+	for _, f := range pinned.Listing.Files {
+		if err := retainFile(content, pinned, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func retainFile(content *evidence.Content, pinned flow.PinnedDataset, f abi.DatasetFile) error {
+	if content.Has(f.Digest) {
+		return nil
+	}
+	src, err := pinned.Open(f.Path)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	got, _, err := content.Put(src)
+	if err == nil && got != f.Digest {
+		err = fmt.Errorf("file %q changed since the plan: it is %s and was %s", f.Path, got, f.Digest)
+	}
+	return err
+}
+
+func (r *run) openContent(d abi.Digest) (io.ReaderAt, int64, error) {
+	o, err := r.Tenant.Content().Open(d)
+	if err != nil {
+		return nil, 0, err
+	}
+	return o, o.Size, nil
+}
+
+func (r *run) datasets(ids []abi.ID) []host.Dataset {
+	out := make([]host.Dataset, 0, len(ids))
+	for _, id := range ids {
+		out = append(out, r.pinned[id])
+	}
+	return out
+}
+
+// begin opens the run lane.
+func (r *run) begin() error {
+	id := r.identity
+	_, err := r.append(trace.LaneRun, trace.KindRunStart, trace.CauseRuntime, trace.RunStart{
+		FlowID: r.plan.FlowID, Mode: ModeLive, Manifest: id.Manifest, Plan: id.Plan, Datasets: id.Datasets,
+		Environment: id.Environment, Policy: id.Policy, Seed: r.seed[:], ClockStartNanos: r.clockStart,
+		ClockStepNanos: r.plan.Clock.StepNanos, DeterminismLevel: r.plan.DeterminismLevel,
+	})
+	if err != nil {
+		return err
+	}
+	for _, d := range r.plan.Datasets {
+		_, err := r.append(trace.LaneRun, trace.KindDatasetPinned, trace.CauseDataset, trace.DatasetPinned{
+			DatasetID: d.ID, Version: d.Version, State: d.State, Hash: d.Hash, StorageURI: d.StorageURI, Size: d.Size,
+			Files: int64(len(r.pinned[d.ID].Listing.Files)),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// versioned reports a grant to a provider whose version nobody records.
+func versioned(e flow.Effect) bool {
+	return slices.Contains([]string{"llm", "external"}, e.Intent)
+}
+
+func seenDataset(d flow.PlanDataset) evidence.DatasetSeen {
+	return evidence.DatasetSeen{DatasetID: d.ID, Version: d.Version, State: d.State, Hash: d.Hash}
+}
+
+func (r *run) seen() []evidence.DatasetSeen {
+	var out []evidence.DatasetSeen
+	for _, d := range r.plan.Datasets {
+		out = append(out, seenDataset(d))
+	}
+	return out
+}
