@@ -47,3 +47,16 @@ func Echo() string {
 }
 
 func escape(s string) string { return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) }
+
+// With adds definitions to the end of a module's text.
+func With(module, definitions string) string {
+	return strings.TrimSuffix(module, ")") + definitions + ")"
+}
+
+// Only is a module whose allocator is the body given, and whose entry traps.
+func Only(allocator string) string {
+	return `(module (memory (export "memory") 1)
+  (func (export "writ_alloc") (param i32) (result i32) ` + allocator + `)
+  (func (export "writ_free") (param i32 i32))
+  (func (export "writ_execute") (param i32 i32) (result i64) unreachable))`
+}
