@@ -39,7 +39,7 @@ conformance/...:           guest-abi/abi host host/prepare host/trace host/wazer
 examples/...:              guest-abi/abi golang.org/x/mod
 
 cmd/internal/tidy:
-cmd/...:                   guest-abi/abi host host/prepare host/trace host/wazero host/wasmtime engine engine/flow engine/effect engine/evidence engine/store policies conformance cmd/internal/... github.com/spf13/cobra github.com/schollz/progressbar/v3 github.com/santhosh-tekuri/jsonschema/v6 golang.org/x/sys golang.org/x/term golang.org/x/text
+cmd/...:                   guest-abi/abi guest-abi/schema host host/prepare host/trace host/wazero host/wasmtime engine engine/flow engine/effect engine/evidence engine/store policies conformance cmd/internal/... github.com/spf13/cobra github.com/schollz/progressbar/v3 github.com/santhosh-tekuri/jsonschema/v6 golang.org/x/sys golang.org/x/term golang.org/x/text
 `
 
 // soleImporters names the one folder that may import a large dependency, tests
