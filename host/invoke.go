@@ -175,7 +175,7 @@ func (c *Calls) enterGuest(ctx context.Context, i Instance, phase Phase, export 
 	case c.stop != nil:
 		return 0, present, nil
 	case errors.As(err, &trap):
-		c.stopped(trap.Cause, "", 0, "")
+		c.trapped(trap.Cause)
 		return 0, present, nil
 	case err != nil && c.current != 0:
 		return 0, present, fmt.Errorf("invoke guest: host call %s panicked: %w", c.function(), err)

@@ -70,13 +70,26 @@ func (c *Calls) badPointer() bool {
 	return c.stopped(StopBadPointer, "", 0, "an argument points outside the guest's memory")
 }
 
-// exited ends the guest as proc_exit asks. A standard-Go guest leaves with 2 when
-// it is out of memory, having said so on its standard error.
+// exited ends the guest as proc_exit asks.
 func (c *Calls) exited(code uint32) bool {
 	if code != 0 && c.saidOutOfMemory {
-		return c.stopped(StopMemory, limitMemory, c.limits.MemoryBytes, "the guest ran out of memory; a larger memory_bytes may help")
+		return c.outOfMemory()
 	}
 	return c.stopped(StopExit, "", 0, fmt.Sprintf("the guest called proc_exit with code %d", code))
+}
+
+// trapped ends the guest for a trap of its own.
+func (c *Calls) trapped(cause StopCause) bool {
+	if c.saidOutOfMemory {
+		return c.outOfMemory()
+	}
+	return c.stopped(cause, "", 0, "")
+}
+
+// outOfMemory ends a guest that said on its standard error that it is out of
+// memory, and then left or trapped, as the Go runtime does.
+func (c *Calls) outOfMemory() bool {
+	return c.stopped(StopMemory, limitMemory, c.limits.MemoryBytes, "the guest ran out of memory; a larger memory_bytes may help")
 }
 
 // failed ends the invocation for a fault of the host.

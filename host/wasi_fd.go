@@ -384,8 +384,8 @@ func vectorEntry(vector *[]byte) (ptr, size uint32) {
 	return binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 }
 
-// outOfMemory is what a standard-Go guest says before it leaves.
-const outOfMemory = "out of memory"
+// outOfMemoryText is what a standard-Go guest says before it ends.
+const outOfMemoryText = "out of memory"
 
 // fd_write(fd, iovs_ptr, iovs_len, written_ptr)
 //
@@ -434,7 +434,7 @@ func fdWrite(c *Calls, stack []uint64) bool {
 	if !c.chargeBytes(written) {
 		return false
 	}
-	if fd == stderr && bytes.Contains(text, []byte(outOfMemory)) {
+	if fd == stderr && bytes.Contains(text, []byte(outOfMemoryText)) {
 		c.saidOutOfMemory = true
 	}
 	c.requestLine(int64(fd), written, text)
