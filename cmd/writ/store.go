@@ -68,17 +68,22 @@ func (a *app) verifyStore(ctx context.Context) error {
 	} else {
 		a.showReport(options.Dir, report)
 	}
+	switch {
+	case len(report.Problems) > 0:
+		return exitStatus(exitDamaged)
+	case recordsOf(report) == 0:
+		return exitStatus(engine.ExitNothingEvaluated)
+	}
+	return nil
+}
+
+// recordsOf counts the ledgers' records: without any, nothing was verified.
+func recordsOf(report evidence.Report) uint64 {
 	records := uint64(0)
 	for _, t := range report.Tenants {
 		records += t.Records
 	}
-	switch {
-	case len(report.Problems) > 0:
-		return exitStatus(exitDamaged)
-	case records == 0:
-		return exitStatus(engine.ExitNothingEvaluated)
-	}
-	return nil
+	return records
 }
 
 func (a *app) showReport(dir string, report evidence.Report) {
@@ -110,7 +115,7 @@ func (a *app) showReport(dir string, report evidence.Report) {
 			fmt.Fprintf(a.stdout, "  %s\n", safe(p.Error()))
 		}
 		fmt.Fprintf(a.stdout, "\nnext: writ explain %s\n", report.Problems[0].Code)
-	case len(rows) == 0:
+	case recordsOf(report) == 0:
 		fmt.Fprintln(a.stdout, "nothing to verify: the store holds no record")
 	default:
 		fmt.Fprintf(a.stdout, "%s\n", a.paint(green, "no damage found"))
