@@ -29,8 +29,8 @@ func (t *Tenant) signHead() error {
 	if t.newest != nil && t.newest.size == size {
 		return nil
 	}
-	point := flog.Checkpoint{Origin: t.store.origin(t.id), Size: size, Hash: root[:]}
-	signed, err := note.Sign(&note.Note{Text: string(point.Marshal())}, t.key.signer)
+	text := headText(t.store.origin(t.id), &head{size: size, root: root})
+	signed, err := note.Sign(&note.Note{Text: text}, t.key.signer)
 	if err != nil {
 		return fmt.Errorf("sign head of tenant %s: %w", t.id, err)
 	}
@@ -39,6 +39,11 @@ func (t *Tenant) signHead() error {
 	}
 	t.newest = &head{size: size, root: root, text: signed}
 	return nil
+}
+
+// headText is what is signed.
+func headText(origin string, h *head) string {
+	return string(flog.Checkpoint{Origin: origin, Size: h.size, Hash: h.root[:]}.Marshal())
 }
 
 // parseHead reads a checkpoint and checks its signature and origin.
