@@ -168,7 +168,7 @@ func (c *Calls) enterGuest(ctx context.Context, i Instance, phase Phase, export 
 	var trap *Trap
 	switch {
 	case c.fault != nil:
-		if ctx.Err() != nil && errors.Is(c.fault, context.Cause(ctx)) {
+		if ctx.Err() != nil && (errors.Is(c.fault, context.Cause(ctx)) || errors.Is(c.fault, ctx.Err())) {
 			return 0, present, context.Cause(ctx)
 		}
 		return 0, present, fmt.Errorf("invoke guest: %w", c.fault)

@@ -104,7 +104,12 @@ func testDatasets() []Dataset {
 
 func newWorld(t *testing.T, change func(*Invocation)) *world {
 	t.Helper()
-	w := &world{t: t, memory: make(fakeMemory, testBytes), next: 4096, names: map[string]Function{}}
+	return newWorldOf(t, make(fakeMemory, testBytes), change)
+}
+
+func newWorldOf(t *testing.T, memory fakeMemory, change func(*Invocation)) *world {
+	t.Helper()
+	w := &world{t: t, memory: memory, next: 4096, names: map[string]Function{}}
 	for _, f := range Functions() {
 		w.names[f.Name] = f
 	}
