@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"strings"
@@ -63,7 +64,7 @@ func TestRandomFollowsTheVectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var vectors []struct{ Seed, Lane, Bytes string }
+	var vectors []struct{ Seed, Lane, Bytes, Hash string }
 	if err := json.Unmarshal(data, &vectors); err != nil {
 		t.Fatal(err)
 	}
@@ -83,6 +84,10 @@ func TestRandomFollowsTheVectors(t *testing.T) {
 		}
 		if got := hex.EncodeToString(w.memory[out:][:size]); got != v.Bytes {
 			t.Errorf("seed %s lane %s:\n got %s\nwant %s", v.Seed, v.Lane, got, v.Bytes)
+		}
+		w.want(0, fmt.Sprintf("random_fill %d 0", 100_000-size), "random_fill", out+size, 100_000-size)
+		if got := abi.DigestOf(w.memory[out:][:100_000]).Hex(); got != v.Hash {
+			t.Errorf("seed %s lane %s: the first 100,000 bytes have digest %s, want %s", v.Seed, v.Lane, got, v.Hash)
 		}
 	}
 }

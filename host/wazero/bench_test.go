@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
+	"time"
 
 	wz "github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -85,11 +87,30 @@ func BenchmarkHostCallClock(b *testing.B) { benchmarkCalls(b, importClock, callC
 func BenchmarkHostCallRandom32(b *testing.B) { benchmarkCalls(b, importRandom, callRandom, benchCalls) }
 
 // BenchmarkHostCallFlat shows that the cost of a call does not grow with their
-// number.
+// number: the median time of an invocation, less that of one with a single call,
+// by the number of calls.
 func BenchmarkHostCallFlat(b *testing.B) {
+	e := newEngine(b, wazero.Config{})
 	for _, calls := range []int{1_000, 10_000, 100_000} {
-		b.Run(fmt.Sprint(calls), func(b *testing.B) { benchmarkCalls(b, importClock, callClock, calls) })
+		b.Run(fmt.Sprint(calls), func(b *testing.B) {
+			one := hosttest.Compile(b, e, hosttest.Prepared(b, loops(importClock, callClock, 1)))
+			many := hosttest.Compile(b, e, hosttest.Prepared(b, loops(importClock, callClock, calls)))
+			var fixed, all []time.Duration
+			for b.Loop() {
+				start := time.Now()
+				invoke(b, one)
+				between := time.Now()
+				invoke(b, many)
+				fixed, all = append(fixed, between.Sub(start)), append(all, time.Since(between))
+			}
+			b.ReportMetric(float64((median(all)-median(fixed)).Nanoseconds())/float64(calls-1), "ns/call")
+		})
 	}
+}
+
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
 }
 
 // BenchmarkHostCallMemory reports how much the heap grows from 10,000 to
