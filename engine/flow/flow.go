@@ -24,6 +24,7 @@ const (
 	ManifestBytesMax      = 1 << 20  // a manifest file
 	PlanBytesMax          = 16 << 20 // a plan or lock file
 	DepthMax              = 64       // nesting of a manifest
+	YAMLTokensMax         = 30_000   // words and signs of a manifest in YAML; in JSON there is no such limit
 	ErrorsMax             = 100      // faults reported of one manifest
 	StepsMax              = 1000     // steps of a flow
 	RulesMax              = 1000     // rules of a flow

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	yaml "github.com/goccy/go-yaml"
@@ -10,6 +11,10 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 )
+
+// looksNumeric matches what some YAML reader takes for a number when it is not
+// quoted.
+var looksNumeric = regexp.MustCompile(`^[-+]?(0[xob][0-9a-fA-F_]+|\.?[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9_]+)?)$`)
 
 // parseYAML reads one YAML document of the plain kind: no anchors, aliases,
 // tags, merge keys or directives, so that what a reader sees is what is meant
@@ -56,6 +61,10 @@ func parseTokens(tokens token.Tokens) (file *ast.File, err error) {
 // plainTokens refuses what the parser would have to expand, and nesting that it
 // would follow too deep.
 func (r *reader) plainTokens(tokens token.Tokens) bool {
+	// The parser takes quadratic time in places.
+	if len(tokens) > YAMLTokensMax {
+		return r.notPlain(tokens[YAMLTokensMax], fmt.Sprintf("more than %d words and signs", YAMLTokensMax), "write so large a manifest in JSON, or put lists into datasets")
+	}
 	depth, onLine, line := 0, 0, 0
 	for _, t := range tokens {
 		switch t.Type {
@@ -138,6 +147,11 @@ func (r *reader) yamlNode(v ast.Node, path string, depth int) *node {
 		return r.number(n, v.GetToken().Value, path)
 	case *ast.StringNode:
 		n.kind, n.text = kindText, v.Value
+		if v.GetToken().Type == token.StringType && looksNumeric.MatchString(v.Value) {
+			// The parser makes text of numbers it cannot hold.
+			n.kind = kindNumber
+			return r.number(n, v.Value, path)
+		}
 	case *ast.LiteralNode:
 		n.kind, n.text = kindText, v.Value.Value
 	case *ast.SequenceNode:
