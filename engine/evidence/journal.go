@@ -30,6 +30,11 @@ type Journal struct {
 	mac      trace.MAC
 	writing  bool
 	closed   bool
+
+	ending     bool     // only RUN_END and the seal may still come
+	sealFrames [][]byte // that are still to come
+	concluded  bool     // they are durable
+	digest     abi.Digest
 }
 
 func makeJournal(t *Tenant, run abi.RunID, f *os.File, macKey, effects []byte, size int64, mac trace.MAC) *Journal {
@@ -117,6 +122,9 @@ func (j *Journal) add(h trace.Header, s trace.Stored, span uint64) (trace.Addres
 	if err := j.usable(); err != nil {
 		return trace.Address{}, err
 	}
+	if j.ending != (h.Kind == trace.KindRunEnd) {
+		return trace.Address{}, j.isClosed()
+	}
 	h.Seq = j.lanes[h.Lane]
 	j.buf = trace.AppendEventFrame(j.buf, h.Encode(), s)
 	j.lanes[h.Lane] = h.Seq + span
@@ -126,12 +134,16 @@ func (j *Journal) add(h trace.Header, s trace.Stored, span uint64) (trace.Addres
 
 func (j *Journal) usable() error {
 	if j.closed {
-		return &Problem{Code: CodeJournalClosed, Detail: fmt.Sprintf("the journal of run %s is closed", j.run)}
+		return j.isClosed()
 	}
 	if p := j.tenant.disk.broken.Load(); p != nil {
 		return p
 	}
 	return nil
+}
+
+func (j *Journal) isClosed() error {
+	return &Problem{Code: CodeJournalClosed, Detail: fmt.Sprintf("the journal of run %s takes no such event: the run is ending, or its journal is closed", j.run)}
 }
 
 // Sync makes everything appended so far durable, with one write and one fsync.
@@ -192,25 +204,15 @@ func (j *Journal) flush(durable bool) error {
 	return syncErr
 }
 
-// addFrame puts a frame that is no event into the open group.
-func (j *Journal) addFrame(frame []byte) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for len(j.buf) >= trace.GroupBytesMax {
-		if err := j.flush(false); err != nil {
-			return err
-		}
-	}
-	j.buf = append(j.buf, frame...)
-	j.appended++
-	return nil
-}
-
 // Interrupt records why the run stops before its end, and closes its journal.
-// The run can be taken up again from it.
+// The run can be taken up again from it. After a seal that failed it only
+// closes: the next open of the store finishes the seal.
 func (j *Journal) Interrupt(reason string) error {
 	payload, err := trace.EncodePayload(trace.ExecutionInterrupted{Reason: reason})
-	if err == nil {
+	j.mu.Lock()
+	ending := j.ending
+	j.mu.Unlock()
+	if err == nil && !ending {
 		_, err = j.Append(trace.LaneControl, trace.Event{Kind: trace.KindExecutionInterrupted, Cause: trace.CauseRuntime, Attempt: 1, Payload: payload})
 	}
 	if err == nil {

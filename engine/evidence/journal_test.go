@@ -134,12 +134,56 @@ func TestSealRefusals(t *testing.T) {
 		}
 	}
 	must[Sealed](t)(j.Seal(smallLayout, runEnd))
-	_, err = j.Seal(smallLayout, runEnd)
+	_, err = j.Append(step, event(t, trace.KindStepStart, stepStart))
 	wantCode(t, err, CodeJournalClosed)
 	_, err = tenant.OpenJournal(runID(1))
 	wantCode(t, err, CodeRunMissing)
 	if report := must[Report](t)(s.Verify(context.Background(), nil)); len(report.Problems) > 0 {
 		t.Error(report.Problems)
+	}
+}
+
+// TestSealAgainAfterAFullDisk fails each write of a seal once: called again, or
+// left to the next open, it ends with the same trace.
+func TestSealAgainAfterAFullDisk(t *testing.T) {
+	for _, again := range []bool{true, false} {
+		for n := 0; ; n++ {
+			o := options(t)
+			s := initStore(t, o)
+			j := must[*Journal](t)(tenantOf(t, s).Admit(admission(1)))
+			smallRun(t, j)
+			writes := 0
+			s.disk.fault = func(op, _ string) error {
+				if op == "write" {
+					if writes++; writes == n+1 {
+						return fullDisk
+					}
+				}
+				return nil
+			}
+			_, err := j.Seal(smallLayout, runEnd)
+			if err == nil {
+				if n < 3 {
+					t.Errorf("only %d writes seen", n)
+				}
+				break
+			}
+			wantCode(t, err, CodeFull)
+			if again {
+				must[Sealed](t)(j.Seal(smallLayout, runEnd))
+			} else {
+				ok(t, j.Interrupt("no room"))
+			}
+			ok(t, s.Close())
+			s = openStore(t, o)
+			if run := must[RunSummary](t)(tenantOf(t, s).Run(runID(1))); !run.Sealed() {
+				t.Errorf("write %d: run %+v is not sealed", n, run)
+			}
+			if report := must[Report](t)(s.Verify(context.Background(), nil)); len(report.Problems) > 0 {
+				t.Errorf("write %d: %v", n, report.Problems)
+			}
+			ok(t, s.Close())
+		}
 	}
 }
 

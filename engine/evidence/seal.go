@@ -30,68 +30,112 @@ func (t *Tenant) tracePath(run abi.RunID, suffix string) string {
 
 // Seal ends the run. layout names every lane in the order they are laid out:
 // run, each step with its rules and arbitration, the flow's, control. The run
-// lane must end with EXECUTION_END. end makes the RUN_END event of the
-// execution digest. When Seal returns without an error the trace is durable,
-// in the ledger and under a signed head, and the journal is gone; if it fails,
-// the next open of the store finishes what was begun.
+// lane must end with EXECUTION_END, and nothing is appended after. end makes
+// the RUN_END event of the execution digest. When Seal returns without an error
+// the trace is durable, in the ledger and under a signed head, and the journal
+// is gone. If it fails it may be called again, and the next open of the store
+// finishes what was begun.
 func (j *Journal) Seal(layout []trace.Lane, end func(executionDigest abi.Digest) (trace.Event, error)) (Sealed, error) {
-	digest, err := j.conclude(layout, end)
+	if !j.concluded {
+		if err := j.conclude(layout, end); err != nil {
+			return Sealed{}, fmt.Errorf("seal run %s: %w", j.run, err)
+		}
+	}
+	err := j.Close()
+	var sealed Sealed
+	if err == nil {
+		sealed, err = j.tenant.finishSeal(j.run)
+	}
 	if err != nil {
 		return Sealed{}, fmt.Errorf("seal run %s: %w", j.run, err)
 	}
-	if err := j.Close(); err != nil {
-		return Sealed{}, fmt.Errorf("seal run %s: %w", j.run, err)
-	}
-	sealed, err := j.tenant.finishSeal(j.run)
-	if err != nil {
-		return Sealed{}, fmt.Errorf("seal run %s: %w", j.run, err)
-	}
-	sealed.ExecutionDigest = digest
+	sealed.ExecutionDigest = j.digest
 	return sealed, nil
 }
 
 // conclude makes the journal say that the run has ended and how it is laid
 // out; from then on the seal can be finished without the caller.
-func (j *Journal) conclude(layout []trace.Lane, end func(abi.Digest) (trace.Event, error)) (abi.Digest, error) {
+func (j *Journal) conclude(layout []trace.Lane, end func(abi.Digest) (trace.Event, error)) error {
 	j.mu.Lock()
-	err := j.usable()
+	err, begun := j.usable(), j.sealFrames != nil
+	j.ending = err == nil
 	j.mu.Unlock()
 	if err != nil {
-		return "", err
+		return err
+	}
+	if !begun {
+		if err := j.endRun(layout, end); err != nil {
+			j.mu.Lock()
+			j.ending = false
+			j.mu.Unlock()
+			return err
+		}
+	}
+	if err := j.addSeal(); err != nil {
+		return err
 	}
 	if err := j.Sync(); err != nil {
-		return "", err
+		return err
+	}
+	j.concluded = true
+	return nil
+}
+
+// endRun checks that the run can be sealed and appends RUN_END.
+func (j *Journal) endRun(layout []trace.Lane, end func(abi.Digest) (trace.Event, error)) error {
+	if err := j.Sync(); err != nil {
+		return err
 	}
 	s, err := j.tenant.scanFile(j.f, j.run)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if s.tail != nil {
-		return "", s.tail
+		return s.tail
 	}
 	if !s.ended {
-		return "", errors.New("the run lane has no EXECUTION_END")
+		return errors.New("the run lane has no EXECUTION_END")
 	}
 	if err := s.checkLayout(layout); err != nil {
-		return "", err
+		return err
 	}
 	digest := s.executionDigest(layout)
 	e, err := end(digest)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if e.Kind != trace.KindRunEnd {
-		return "", fmt.Errorf("the last event is %s, not RUN_END", e.Kind)
+		return fmt.Errorf("the last event is %s, not RUN_END", e.Kind)
 	}
 	if _, err := j.Append(trace.LaneControl, e); err != nil {
-		return "", err
+		return err
 	}
-	for _, frame := range trace.SealFrames(layout) {
-		if err := j.addFrame(frame); err != nil {
-			return "", err
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.digest, j.sealFrames = digest, trace.SealFrames(layout)
+	return nil
+}
+
+// addSeal puts the frames that are still to come into the open group. After a
+// failure it goes on where it stopped.
+func (j *Journal) addSeal() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for len(j.sealFrames) > 0 {
+		switch {
+		case j.writing:
+			j.idle.Wait()
+		case len(j.buf) >= trace.GroupBytesMax:
+			if err := j.flush(false); err != nil {
+				return err
+			}
+		default:
+			j.buf = append(j.buf, j.sealFrames[0]...)
+			j.sealFrames = j.sealFrames[1:]
+			j.appended++
 		}
 	}
-	return digest, j.Sync()
+	return nil
 }
 
 // finishSeal takes a run whose journal says that it is to be sealed from

@@ -56,9 +56,15 @@ func TestVerifyCountsWhatItChecked(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsChangedFiles changes one file at a time and names the code and
-// the path that verify must report.
-func TestVerifyFindsChangedFiles(t *testing.T) {
+// fileChange is one change to a file, and what verify must say.
+type fileChange struct {
+	name   string
+	path   string // under the tenant; of a directory, the one file in it
+	change func([]byte) []byte
+	codes  []string
+}
+
+func fileChanges() []fileChange {
 	run := string(runID(1))
 	flip := func(at int) func([]byte) []byte {
 		return func(b []byte) []byte {
@@ -73,12 +79,7 @@ func TestVerifyFindsChangedFiles(t *testing.T) {
 	cut := func(b []byte) []byte { return b[:len(b)-5] }
 	grow := func(b []byte) []byte { return append(bytes.Clone(b), "more"...) }
 	gone := func([]byte) []byte { return nil }
-	tests := []struct {
-		name   string
-		path   string // under the tenant
-		change func([]byte) []byte
-		codes  []string
-	}{
+	return []fileChange{
 		{"trace, a header", "trace/" + run + ".trace", flip(120), []string{CodeTraceDamaged}},
 		{"trace, first line", "trace/" + run + ".trace", flip(0), []string{CodeTraceDamaged}},
 		{"trace cut", "trace/" + run + ".trace", cut, []string{CodeTraceDamaged}},
@@ -105,6 +106,11 @@ func TestVerifyFindsChangedFiles(t *testing.T) {
 		{"text changed", "texts", flip(-1), []string{CodeTextMismatch}},
 		{"nothing", "ledger", func(b []byte) []byte { return b }, nil},
 	}
+}
+
+// TestVerifyFindsChangedFiles changes one file at a time and names the codes
+// that verify must report.
+func TestVerifyFindsChangedFiles(t *testing.T) {
 	o := options(t)
 	s := initStore(t, o)
 	tenant := tenantOf(t, s)
@@ -112,7 +118,7 @@ func TestVerifyFindsChangedFiles(t *testing.T) {
 	must[*Journal](t)(tenant.Admit(admission(2)))
 	ok(t, tenant.Refuse(AdmissionRefused{Action: "run", Code: "authority", Reasons: []string{"no"}}))
 	ok(t, s.Close())
-	for _, test := range tests {
+	for _, test := range fileChanges() {
 		t.Run(test.name, func(t *testing.T) {
 			dir := copyTree(t, filepath.Dir(o.Dir))
 			o := o
