@@ -53,7 +53,7 @@ func (v *validator) enter(at int, op byte, dead bool) {
 	}
 	v.wantAll(t.params)
 	v.push(op, t)
-	v.meter.enter(op, at, v.r.pos, dead)
+	v.meter.enter(op, at, v.r.pos, len(t.params) > 0, dead)
 }
 
 // finish closes the innermost frame and returns it.
@@ -166,6 +166,6 @@ func (v *validator) call(instruction int, op byte, dead bool) {
 	}
 	v.wantAll(t.params)
 	v.give(t.results...)
-	v.meter.calls()
+	v.meter.call()
 	v.meter.plain(dead)
 }

@@ -20,6 +20,12 @@ func invoke(t *testing.T, engine string, wasm []byte, budget, slice int64, args 
 	return results, budget - m.left(mod), err
 }
 
+const (
+	twelve  = `(drop (i32.const 1)) (drop (i32.const 1)) (drop (i32.const 1)) (drop (i32.const 1)) (drop (i32.const 1)) (drop (i32.const 1))`
+	big     = twelve + `(drop (i32.const 1))` // a block that pays for itself
+	bigCost = 14
+)
+
 // bodyCases are bodies of (func (export "run") (param $n i32) (result i32)) with
 // the fuel that they use, counted by hand.
 var bodyCases = []struct {
@@ -32,17 +38,26 @@ var bodyCases = []struct {
 	{"nop, block and end are free", `nop (block) (block nop) (i32.const 7)`, 0, costCall + 1},
 	{"eight locals cost one", `(local i64 i64 i64 i64 i64 i64 i64) (i32.const 7)`, 0, costCall + 1 + 1},
 	{"straight code", `(i32.add (local.get $n) (i32.mul (i32.const 2) (i32.const 3)))`, 1, costCall + 5},
-	{"then arm", `(if (result i32) (local.get $n) (then (i32.const 1)) (else (drop (i32.const 1)) (i32.const 2)))`, 1, costCall + 2 + 1},
-	{"else arm", `(if (result i32) (local.get $n) (then (i32.const 1)) (else (drop (i32.const 1)) (i32.const 2)))`, 0, costCall + 2 + 3},
+	{"then arm, small arms are both paid", `(if (result i32) (local.get $n) (then (i32.const 1)) (else (drop (i32.const 1)) (i32.const 2)))`, 1, costCall + 2 + 1 + 3},
+	{"else arm, small arms are both paid", `(if (result i32) (local.get $n) (then (i32.const 1)) (else (drop (i32.const 1)) (i32.const 2)))`, 0, costCall + 2 + 1 + 3},
+	{"then arm", `(if (local.get $n) (then ` + big + `) (else ` + big + big + `)) (i32.const 1)`, 1, costCall + 2 + bigCost + 1},
+	{"else arm", `(if (local.get $n) (then ` + big + `) (else ` + big + big + `)) (i32.const 1)`, 0, costCall + 2 + 2*bigCost + 1},
+	{"the largest block that is paid with another", `(if (local.get $n) (then ` + twelve + `)) (i32.const 1)`, 0, costCall + 2 + costMerged + 1},
+	{"the smallest block that is not", `(if (local.get $n) (then ` + twelve + `(return (i32.const 1)))) (i32.const 1)`, 0, costCall + 2 + 1},
 	{"after an if", `(if (local.get $n) (then nop)) (i32.const 1)`, 1, costCall + 2 + 1},
-	{"a return in an arm leaves the rest unpaid", `(if (local.get $n) (then (return (i32.const 1)))) (i32.const 1) drop (i32.const 2)`, 1, costCall + 2 + 2},
-	{"without the return the rest is paid", `(if (local.get $n) (then (return (i32.const 1)))) (i32.const 1) drop (i32.const 2)`, 0, costCall + 2 + 3},
-	{"br_if taken", `(block $b (br_if $b (local.get $n)) nop (drop (i32.const 1))) (i32.const 2)`, 1, costCall + 2 + 1},
-	{"br_if not taken", `(block $b (br_if $b (local.get $n)) nop (drop (i32.const 1))) (i32.const 2)`, 0, costCall + 2 + 2 + 1},
-	{"br over two blocks skips what stands between", `(block $a (block (br_if $a (local.get $n))) (drop (i32.const 1))) (i32.const 2)`, 1, costCall + 2 + 1},
-	{"br_if 1 not taken pays what stands between", `(block $a (block (br_if $a (local.get $n))) (drop (i32.const 1))) (i32.const 2)`, 0, costCall + 2 + 2 + 1},
-	{"br_table", `(block $a (block $b (br_table $a $b (local.get $n))) (drop (i32.const 1))) (i32.const 2)`, 0, costCall + 2 + 1},
-	{"br_table default", `(block $a (block $b (br_table $a $b (local.get $n))) (drop (i32.const 1))) (i32.const 2)`, 9, costCall + 2 + 2 + 1},
+	{"a return in an arm leaves the rest unpaid", `(if (local.get $n) (then (return (i32.const 1)))) ` + big + `(i32.const 2)`, 1, costCall + 2 + 2},
+	{"without the return the rest is paid", `(if (local.get $n) (then (return (i32.const 1)))) ` + big + `(i32.const 2)`, 0, costCall + 2 + 2 + bigCost + 1},
+	{"br_if taken", `(block $b (br_if $b (local.get $n)) ` + big + `) (i32.const 2)`, 1, costCall + 2 + 1},
+	{"br_if not taken", `(block $b (br_if $b (local.get $n)) ` + big + `) (i32.const 2)`, 0, costCall + 2 + bigCost + 1},
+	{"br over two blocks skips what stands between", `(block $a (block (br_if $a (local.get $n))) ` + big + `) (i32.const 2)`, 1, costCall + 2 + 1},
+	{"br_if 1 not taken pays what stands between", `(block $a (block (br_if $a (local.get $n))) ` + big + `) (i32.const 2)`, 0, costCall + 2 + bigCost + 1},
+	{"br_table", `(block $a (block $b (br_table $a $b (local.get $n))) ` + big + `) (i32.const 2)`, 0, costCall + 2 + 1},
+	{"br_table default", `(block $a (block $b (br_table $a $b (local.get $n))) ` + big + `) (i32.const 2)`, 9, costCall + 2 + bigCost + 1},
+	{"a branch out of two quiet loops", `(block $o (loop $l (loop $q (br_if $o (local.get $n)) (br_if $q (i32.const 1)) (br $l)))) (i32.const 1)`, 1, costCall + 2*costLoop + 2 + 2 + 1 + 1},
+	{"a branch from a quiet loop to a loop that calls", `(local $i i32) (loop $l (call $f) (loop $q
+	  (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))) (i32.const 1)`, 3, costCall + 3*(costLoop+1+costCall+costLoop+5) + 1},
+	{"a quiet loop with operands", `(i32.const 0) (loop $l (param i32) (result i32) (i32.add (i32.const 1))
+	  (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))`, 5, costCall + 1 + 5*(costLoop+7)},
 	{"unreachable code is free", `(br 0 (i32.const 1)) (loop (drop (i32.const 1)) (br 0)) (drop (i32.const 1))`, 0, costCall + 2},
 	{"a loop of ten passes", `(loop $l (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1))))) (local.get $n)`, 10, costCall + 10*(costLoop+5) + 1},
 	{"an empty loop costs a pass", `(loop) (i32.const 1)`, 0, costCall + costLoop + 1},

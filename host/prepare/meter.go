@@ -10,21 +10,25 @@ const (
 	localsPerFuel   = 8  // locals that are set to zero at an entry for one unit
 	bytesPerFuel    = 16 // bytes a bulk instruction works on for one unit
 	fuelPerPage     = 65536 / bytesPerFuel
-	fuelPerEntry    = 1 // table entries a bulk instruction works on
+	fuelPerEntry    = 1  // table entries a bulk instruction works on
+	costMerged      = 12 // a block of at most this cost is paid with the block before it
 )
 
 // editKind says what an edit puts into a body.
 type editKind uint8
 
 const (
-	editIndex   editKind = iota // a function index in place of the original one
-	editCharge                  // take value units of fuel; nothing where value is zero
-	editChecked                 // as editCharge, and call refill if that leaves less than zero
-	editCheck                   // call refill if the fuel is below zero
-	editHelper                  // call helper number value, which charges by the operand on top of the stack
-	editLoad                    // before a quiet loop that is in no other: copy the fuel into the local
-	editGroups                  // the number of local groups, value without the one for the fuel
-	editLocal                   // the local group for the fuel
+	editIndex  editKind = iota // a function index in place of the original one
+	editLabel                  // a label, value before preparation, of a branch out of the loops inside loop to
+	editCharge                 // take value units of fuel; nothing where value is zero
+	editEntry                  // the charge at the start of a body
+	editHeader                 // the charge at a loop header
+	editCheck                  // call refill if the fuel is below zero
+	editHelper                 // call helper number value, which charges by the operand on top of the stack
+	editLoop                   // before a loop whose header ends at value
+	editEnd                    // after the end of a loop
+	editGroups                 // the number of local groups, value without the one for the fuel
+	editLocal                  // the local group for the fuel
 )
 
 // edit replaces the bytes from at to end of the original.
@@ -33,6 +37,8 @@ type edit struct {
 	kind    editKind
 	value   uint64
 	loop    int // the innermost loop around, as an index in body.loops, or noLoop
+	to      int // of a label: the innermost loop around the code inside the target
+	before  int // of an editCharge: the edit that charges for the block before it
 }
 
 const noLoop = -1
@@ -40,20 +46,54 @@ const noLoop = -1
 // loop is a loop of a body. A quiet one calls nothing, not even inside an inner
 // loop, so nothing but its own charges changes the fuel while it runs.
 type loop struct {
-	outer int // index of the loop around, or noLoop
-	calls bool
+	outer  int // index of the loop around, or noLoop
+	calls  bool
+	params bool // it takes operands
+	quiets int  // quiet loops among this one and those around it, set by settle
 }
 
-// body is how one function body is rewritten. In quiet loops the fuel is read
-// from a local and written to both: a charge that had to read the global again
-// would wait for the last charge's store, which doubles the time of short loops.
+// body is how one function body is rewritten.
+//
+// Quiet loops are the hot ones, and two things would double the time of a short
+// one: a charge that reads the global waits for the store of the charge before
+// it, and a call to refill has engines spill what is alive across it at every
+// pass. So in quiet loops the fuel is read from a local and written to both, and
+// refill is called in a second loop around the first, to which the header
+// branches when no fuel is left.
 type body struct {
 	edits []edit // in order of position
 	loops []loop
 	local uint32 // index of the local that holds the fuel in quiet loops
+	calls bool   // the body calls something
+}
+
+// settle is called when all of the body is known. It moves the costs of small
+// blocks to the block they are surely entered from: one that is skipped is then
+// paid for all the same, and code with many short branches is a third faster.
+func (b *body) settle() {
+	for i := len(b.edits) - 1; i >= 0; i-- {
+		if e := &b.edits[i]; e.kind == editCharge && e.value <= costMerged {
+			b.edits[e.before].value += e.value
+			e.value = 0
+		}
+	}
+	for i := range b.loops {
+		l := &b.loops[i]
+		l.quiets = b.quiets(l.outer)
+		if !l.calls {
+			l.quiets++
+		}
+	}
 }
 
 func (b *body) quiet(loop int) bool { return loop != noLoop && !b.loops[loop].calls }
+
+func (b *body) quiets(loop int) int {
+	if loop == noLoop {
+		return 0
+	}
+	return b.loops[loop].quiets
+}
 
 func (b *body) hasQuiet() bool {
 	return slices.ContainsFunc(b.loops, func(l loop) bool { return !l.calls })
@@ -63,7 +103,8 @@ func (b *body) hasQuiet() bool {
 type meterFrame struct {
 	active int  // edit that pays for the instruction at hand
 	lowest int  // the outermost frame a branch inside leads to
-	loop   int  // the innermost loop around the frame
+	around int  // the innermost loop around the frame
+	inside int  // the innermost loop around the code in the frame
 	dead   bool // the frame itself is in unreachable code
 }
 
@@ -71,8 +112,8 @@ type meterFrame struct {
 // at the body, a loop header, an arm of an if, and after a branch; it pays for
 // every instruction that surely follows, also beyond the end of an inner block
 // that no branch leaves early. So a trap cannot dodge a charge, and straight
-// code pays once. Unreachable code has no charges. Only the charges at bodies and
-// loop headers look whether fuel is left: no path without end avoids both. Calls
+// code pays once. Unreachable code has no charges. Only loop headers and bodies
+// that call look whether fuel is left: no path without end avoids both. Calls
 // that may leave the module look as well, so that the host never sees a debt.
 type meter struct {
 	body
@@ -85,11 +126,11 @@ type meter struct {
 // locals how many locals it has, and pos where its instructions begin.
 func (t *meter) start(groups span, count uint32, locals, pos int) {
 	t.edits, t.loops, t.frames = t.edits[:0], t.loops[:0], t.frames[:0]
-	t.loop, t.local = noLoop, uint32(locals)
+	t.loop, t.local, t.body.calls = noLoop, uint32(locals), false
 	t.add(edit{at: groups.start, end: groups.end, kind: editGroups, value: uint64(count)})
 	t.add(edit{at: pos, end: pos, kind: editLocal})
-	active := t.charge(pos, editChecked, uint64(costCall+locals/localsPerFuel))
-	t.frames = append(t.frames, meterFrame{active: active, loop: noLoop})
+	active := t.charge(pos, editEntry, uint64(costCall+locals/localsPerFuel))
+	t.frames = append(t.frames, meterFrame{active: active, around: noLoop, inside: noLoop})
 }
 
 func (t *meter) top() *meterFrame { return &t.frames[len(t.frames)-1] }
@@ -104,6 +145,11 @@ func (t *meter) charge(pos int, kind editKind, cost uint64) int {
 	return t.add(edit{at: pos, end: pos, kind: kind, value: cost})
 }
 
+// block begins a block that is entered from the one that before pays for.
+func (t *meter) block(pos, before int) int {
+	return t.add(edit{at: pos, end: pos, kind: editCharge, before: before})
+}
+
 // plain pays for one instruction. dead says that the validator has found this
 // place unreachable within its frame.
 func (t *meter) plain(dead bool) {
@@ -112,31 +158,36 @@ func (t *meter) plain(dead bool) {
 	}
 }
 
-// next begins a new charge in the frame at hand.
+// next begins a new block in the frame at hand.
 func (t *meter) next(pos int, dead bool) {
 	if f := t.top(); !dead && !f.dead {
-		f.active = t.charge(pos, editCharge, 0)
+		f.active = t.block(pos, f.active)
 	}
 }
 
 // enter begins the frame of the instruction at, whose body begins at pos.
-func (t *meter) enter(op byte, at, pos int, dead bool) {
-	f := meterFrame{active: t.top().active, lowest: len(t.frames), loop: t.loop, dead: dead || t.top().dead}
+func (t *meter) enter(op byte, at, pos int, params, dead bool) {
+	f := meterFrame{active: t.top().active, lowest: len(t.frames), around: t.loop, dead: dead || t.top().dead}
 	switch {
 	case f.dead:
 	case op == opLoop:
-		t.loops = append(t.loops, loop{outer: t.loop})
+		t.loops = append(t.loops, loop{outer: t.loop, params: params})
 		t.loop = len(t.loops) - 1
-		t.add(edit{at: at, end: at, kind: editLoad})
-		f.active = t.charge(pos, editChecked, costLoop)
+		t.add(edit{at: at, end: at, kind: editLoop, value: uint64(pos)})
+		f.active = t.charge(pos, editHeader, costLoop)
 	case op == opIf:
-		f.active = t.charge(pos, editCharge, 0)
+		f.active = t.block(pos, f.active)
 	}
+	f.inside = t.loop
 	t.frames = append(t.frames, f)
 }
 
 // elseArm begins the second arm of an if at pos.
-func (t *meter) elseArm(pos int) { t.next(pos, false) }
+func (t *meter) elseArm(pos int) {
+	if f := t.top(); !f.dead {
+		f.active = t.block(pos, t.frames[len(t.frames)-2].active)
+	}
+}
 
 // branch notes a branch from the frame at hand to the frame with index target.
 func (t *meter) branch(target int, dead bool) {
@@ -154,21 +205,23 @@ func (t *meter) end(pos int) {
 	if index == 0 || f.dead {
 		return
 	}
-	if t.loop != f.loop {
-		if f.loop != noLoop && t.loops[t.loop].calls {
-			t.loops[f.loop].calls = true
+	if f.inside != f.around {
+		t.add(edit{at: pos, end: pos, kind: editEnd})
+		if f.around != noLoop && t.loops[f.inside].calls {
+			t.loops[f.around].calls = true
 		}
-		t.loop = f.loop
+		t.loop = f.around
 	}
 	outer := t.top()
 	outer.lowest = min(outer.lowest, f.lowest)
 	if f.lowest < index {
-		outer.active = t.charge(pos, editCharge, 0)
+		outer.active = t.block(pos, outer.active)
 	}
 }
 
-// calls notes that other code runs here, which may charge as well.
-func (t *meter) calls() {
+// call notes that other code runs here, which may charge as well.
+func (t *meter) call() {
+	t.body.calls = true
 	if t.loop != noLoop {
 		t.loops[t.loop].calls = true
 	}
@@ -181,6 +234,13 @@ func (t *meter) leaves(pos int, dead bool) {
 	}
 }
 
+// label notes a label at s, also in unreachable code.
+func (t *meter) label(s span, depth, target uint32) {
+	if to := t.frames[target].inside; to != t.loop {
+		t.add(edit{at: s.start, end: s.end, kind: editLabel, value: uint64(depth), to: to})
+	}
+}
+
 // function notes a function index at s.
 func (t *meter) function(s span, index uint32) {
 	t.add(edit{at: s.start, end: s.end, kind: editIndex, value: uint64(t.m.moved(index))})
@@ -189,7 +249,7 @@ func (t *meter) function(s span, index uint32) {
 // length has a helper charge for the instruction at pos by its length operand.
 func (t *meter) length(pos int, helper uint64, dead bool) {
 	if !dead && !t.top().dead {
-		t.calls()
+		t.call()
 		t.add(edit{at: pos, end: pos, kind: editHelper, value: helper})
 	}
 }

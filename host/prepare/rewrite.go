@@ -63,39 +63,72 @@ func (w *codeWriter) body(m *module, s span, b *body) {
 
 // rewrite appends the original bytes of s with the edits of b.
 func (m *module) rewrite(dst []byte, s span, b *body) []byte {
-	hasQuiet := b.hasQuiet()
+	b.settle()
 	from := s.start
 	for _, e := range b.edits {
 		dst = append(dst, m.data[from:e.at]...)
 		from = e.end
-		switch e.kind {
-		case editIndex:
-			dst = appendU32(dst, uint32(e.value))
-		case editHelper:
-			dst = appendU32(append(dst, opCall), m.helperIndex(e.value))
-		case editCharge, editChecked:
-			dst = m.charge(dst, b, e)
-		case editCheck:
-			dst = m.check(dst)
-		case editLoad:
-			if b.quiet(e.loop) && !b.quiet(b.loops[e.loop].outer) {
-				dst = m.loadFuel(dst, b)
-			}
-		case editGroups:
-			if hasQuiet {
-				e.value++
-			}
-			dst = appendU32(dst, uint32(e.value))
-		case editLocal:
-			if hasQuiet {
-				dst = append(dst, 1, i64)
-			}
-		}
+		dst = m.apply(dst, b, e)
 	}
 	return append(dst, m.data[from:s.end]...)
 }
 
-// charge appends the code of a charge.
+// apply appends what an edit puts in.
+func (m *module) apply(dst []byte, b *body, e edit) []byte {
+	switch e.kind {
+	case editIndex:
+		return appendU32(dst, uint32(e.value))
+	case editLabel: // each quiet loop on the way is two
+		return appendU32(dst, uint32(e.value)+uint32(b.quiets(e.loop)-b.quiets(e.to)))
+	case editHelper:
+		return appendU32(append(dst, opCall), m.helperIndex(e.value))
+	case editCharge:
+		return m.charge(dst, b, e)
+	case editEntry:
+		if dst = m.charge(dst, b, e); b.calls {
+			dst = m.check(dst)
+		}
+	case editHeader:
+		if b.quiet(e.loop) {
+			return m.charge(b.leaveBelowZero(dst, e.loop), b, e)
+		}
+		return m.check(m.charge(dst, b, e))
+	case editCheck:
+		return m.check(dst)
+	case editLoop:
+		if b.quiet(e.loop) {
+			return m.refillLoop(append(dst, m.data[e.at:e.value]...), b, e)
+		}
+	case editEnd:
+		if b.quiet(e.loop) {
+			return append(dst, opEnd)
+		}
+	case editGroups:
+		if b.hasQuiet() {
+			e.value++
+		}
+		return appendU32(dst, uint32(e.value))
+	case editLocal:
+		if b.hasQuiet() {
+			return append(dst, 1, i64)
+		}
+	}
+	return dst
+}
+
+// leaveBelowZero appends a branch to the loop around a quiet loop, where refill
+// is called, for fuel below zero. wazero joins a comparison with an if and not
+// with a br_if of this kind, but a branch in an if cannot take operands along.
+func (b *body) leaveBelowZero(dst []byte, loop int) []byte {
+	dst = appendU32(append(dst, opLocalGet), b.local)
+	dst = append(dst, opI64Const, 0, opI64LtS)
+	if b.loops[loop].params {
+		return append(dst, opBrIf, 1)
+	}
+	return append(dst, opIf, 0x40, opBr, 2, opEnd)
+}
+
+// charge appends the code that takes fuel.
 func (m *module) charge(dst []byte, b *body, e edit) []byte {
 	if e.value == 0 {
 		return dst
@@ -110,12 +143,14 @@ func (m *module) charge(dst []byte, b *body, e edit) []byte {
 	if quiet {
 		dst = appendU32(append(dst, opLocalTee), b.local)
 	}
-	dst = appendU32(append(dst, opGlobalSet), m.fuelIndex())
-	switch {
-	case e.kind != editChecked:
-		return dst
-	case !quiet:
-		return m.check(dst)
+	return appendU32(append(dst, opGlobalSet), m.fuelIndex())
+}
+
+// refillLoop appends the beginning of the loop around a quiet loop: it calls
+// refill if the fuel is below zero, and has it in the local afterwards.
+func (m *module) refillLoop(dst []byte, b *body, e edit) []byte {
+	if !b.quiet(b.loops[e.loop].outer) {
+		dst = m.loadFuel(dst, b)
 	}
 	dst = appendU32(append(dst, opLocalGet), b.local)
 	return append(m.loadFuel(m.refillBelowZero(dst), b), opEnd)

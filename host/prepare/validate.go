@@ -167,7 +167,9 @@ func (v *validator) label() uint32 {
 	if v.r.fault != nil {
 		return 0
 	}
-	return uint32(len(v.frames)) - 1 - depth
+	target := uint32(len(v.frames)) - 1 - depth
+	v.meter.label(span{at, v.r.pos}, depth, target)
+	return target
 }
 
 // blockType reads the type of a block.
