@@ -122,9 +122,13 @@ func (s *resolution) schemaFaults(place string, e *jsonschema.ValidationError, m
 		}
 		return
 	}
-	at := place
+	at, n := place, s.manifest.tree.find(place)
 	for _, key := range e.InstanceLocation {
+		if n = n.child(key); n == nil {
+			break
+		}
 		at = join(at, key)
+		s.places[at] = n.at
 	}
 	s.failAt(at, CodeConfigInvalid, fmt.Sprintf("config_schema of module %s %s", m.Metadata.Name, m.Metadata.Version),
 		"does not fit the module: %s", e.ErrorKind.LocalizedString(message.NewPrinter(language.English)))

@@ -57,9 +57,26 @@ func (n *node) field(key string) *field {
 	return nil
 }
 
-// isInteger reports whether n is a number without fraction.
-func (n *node) isInteger() bool {
-	return n.kind == kindNumber && !strings.ContainsAny(n.text, ".e")
+// child returns the field or the item a key stands for, or nil.
+func (n *node) child(key string) *node {
+	if n == nil {
+		return nil
+	}
+	if i, err := strconv.Atoi(key); err == nil && n.kind == kindList && i >= 0 && i < len(n.items) {
+		return n.items[i]
+	}
+	if f := n.field(key); f != nil {
+		return f.value
+	}
+	return nil
+}
+
+// find returns the node at a path of the manifest format, or nil.
+func (n *node) find(path string) *node {
+	for _, key := range strings.FieldsFunc(path, func(c rune) bool { return strings.ContainsRune(".[]", c) }) {
+		n = n.child(key)
+	}
+	return n
 }
 
 // canonicalNumber returns the one spelling of a JSON number.
