@@ -1,0 +1,68 @@
+package policies
+
+import (
+	"slices"
+
+	"github.com/writrun/writ/guest-abi/abi"
+)
+
+// Reasons the floor gives.
+const (
+	ReasonNothingEvaluated = "nothing_evaluated"
+	ReasonCoverageGap      = "coverage_gap"
+	ReasonErrorsNoBetter   = "errors_do_not_improve"
+)
+
+// severity orders decisions from best to worst; what is no decision is -1.
+func severity(decision string) int {
+	return slices.Index([]string{"PASS", "ESCALATE", "FAIL"}, decision)
+}
+
+// noBetterThan returns the worse of two decisions. An error or a missing result
+// may not make a decision better than a PASS in its place would.
+func (d ArbitrationDecision) noBetterThan(other ArbitrationDecision) ArbitrationDecision {
+	if severity(other.Decision) > severity(d.Decision) {
+		d.Decision = other.Decision
+		d.Reasons = append(d.Reasons, ReasonErrorsNoBetter)
+	}
+	return d
+}
+
+// atBest returns the input with every ERROR and NOT_RUN turned into PASS, and
+// whether there was any.
+func (in ArbitrationInput) atBest() (ArbitrationInput, bool) {
+	changed := false
+	in.Results = slices.Clone(in.Results)
+	for i := range in.Results {
+		if s := in.Results[i].Status; s == abi.Errored || s == abi.NotRun {
+			in.Results[i].Status, changed = abi.Pass, true
+		}
+	}
+	in.Coverage.Evaluated = len(in.Results)
+	return in, changed
+}
+
+// floor holds a decision to what no policy can change: nothing evaluated is
+// not a pass, a gap in live coverage is a failure, and permissive is computed.
+func (in ArbitrationInput) floor(d ArbitrationDecision) ArbitrationDecision {
+	worsen := func(decision, reason string) {
+		if severity(decision) > severity(d.Decision) {
+			d.Decision = decision
+		}
+		if !slices.Contains(d.Reasons, reason) {
+			d.Reasons = append(d.Reasons, reason)
+		}
+	}
+	if in.Coverage.Evaluated == 0 {
+		worsen("ESCALATE", ReasonNothingEvaluated)
+	}
+	if !in.Coverage.Complete && in.Mode == "live" {
+		worsen("FAIL", ReasonCoverageGap)
+	}
+	short := !in.Coverage.Complete || slices.ContainsFunc(in.Results, func(r ArbitrationResult) bool { return r.Status != abi.Pass })
+	d.Permissive = d.Decision == "PASS" && (d.Permissive || short)
+	if d.Reasons == nil {
+		d.Reasons = []string{}
+	}
+	return d
+}

@@ -1,0 +1,181 @@
+// Package policies asks the two questions of a run in Rego: may it happen
+// (writ.authority), and what do its verification results come to
+// (writ.arbitration).
+//
+// Every decision is a pure function of one JSON document. Anything but a result
+// of exactly the published shape (undefined, a conflict, an error, a missing or
+// extra field) is a *[Refusal], never a yes. What Go enforces whatever a policy
+// says is in floor.go.
+package policies
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/rego"
+
+	"github.com/writrun/writ/guest-abi/abi"
+)
+
+//go:embed authority/*.rego arbitration/*.rego
+var defaults embed.FS
+
+// Entrypoints of the decisions.
+const (
+	AuthorityEntrypoint   = "data.writ.authority.decision"
+	ArbitrationEntrypoint = "data.writ.arbitration.decision"
+)
+
+// Limits of a decision.
+const (
+	SourceBytesMax   = 1 << 20         // one Rego file
+	SourceFilesMax   = 1000            // of one policy
+	InputBytesMax    = 64 << 20        // the input document
+	ResultBytesMax   = 1 << 20         // the result
+	EvaluationTime   = 5 * time.Second // of one evaluation
+	RulesFiredMax    = 1000            // kept of one evaluation
+	fallbackWallTime = 1               // nanoseconds since 1970 where a decision has no time
+)
+
+// Set is the compiled policies of one operator. It is safe for concurrent use.
+type Set struct {
+	authority, arbitration *policy
+}
+
+// Config names the folders policies are read from; a nil one is the default's.
+type Config struct {
+	Authority   fs.FS // package writ.authority
+	Arbitration fs.FS // package writ.arbitration
+}
+
+// policy is one compiled entrypoint.
+type policy struct {
+	entrypoint string
+	digest     abi.Digest
+	query      rego.PreparedEvalQuery
+}
+
+// Default compiles the policies this package embeds.
+func Default() (*Set, error) { return Load(Config{}) }
+
+// Load reads and compiles policies. The error is a *[Refusal] that lists what
+// is wrong with them.
+func Load(c Config) (*Set, error) {
+	load := func(own fs.FS, folder, entrypoint string) (*policy, error) {
+		if own == nil {
+			sub, err := fs.Sub(defaults, folder)
+			if err != nil {
+				return nil, err
+			}
+			own = sub
+		}
+		return compile(own, folder, entrypoint)
+	}
+	var s Set
+	var err error
+	if s.authority, err = load(c.Authority, "authority", AuthorityEntrypoint); err != nil {
+		return nil, err
+	}
+	s.arbitration, err = load(c.Arbitration, "arbitration", ArbitrationEntrypoint)
+	return &s, err
+}
+
+// AuthorityDigest names the authority policy: its sources and the builtins
+// policies may use.
+func (s *Set) AuthorityDigest() abi.Digest { return s.authority.digest }
+
+// ArbitrationDigest names the arbitration policy.
+func (s *Set) ArbitrationDigest() abi.Digest { return s.arbitration.digest }
+
+// compile reads every .rego file of folder but the tests.
+func compile(folder fs.FS, name, entrypoint string) (*policy, error) {
+	sources, err := readSources(folder)
+	if err != nil {
+		return nil, &Refusal{Code: CodeUnreadable, Detail: fmt.Sprintf("read policy %s: %v", name, err)}
+	}
+	modules := map[string]*ast.Module{}
+	for path, text := range sources {
+		m, err := ast.ParseModuleWithOpts(path, text, ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: capabilities()})
+		if err != nil {
+			return nil, refuseSource(path, text, err)
+		}
+		if want := "data.writ." + name; m.Package.Path.String() != want {
+			return nil, &Refusal{Code: CodeRoot, Detail: fmt.Sprintf("%s: package %s lies outside %s", path, m.Package.Path, want)}
+		}
+		modules[path] = m
+	}
+	c := ast.NewCompiler().WithCapabilities(capabilities()).WithStrict(true)
+	if c.Compile(modules); c.Failed() {
+		return nil, &Refusal{Code: CodeInvalid, Detail: c.Errors.Error()}
+	}
+	if !hasDefault(modules, entrypoint) {
+		return nil, &Refusal{Code: CodeNoDefault, Detail: fmt.Sprintf("policy %s has no default for %s", name, entrypoint)}
+	}
+	query, err := rego.New(rego.Query(entrypoint), rego.Compiler(c), rego.Capabilities(capabilities()),
+		rego.StrictBuiltinErrors(true)).PrepareForEval(context.Background())
+	if err != nil {
+		return nil, &Refusal{Code: CodeInvalid, Detail: err.Error()}
+	}
+	return &policy{entrypoint: entrypoint, digest: digestOf(sources), query: query}, nil
+}
+
+// refuseSource tells a policy of Rego v0 from one that is wrong.
+func refuseSource(path, text string, err error) *Refusal {
+	if _, old := ast.ParseModuleWithOpts(path, text, ast.ParserOptions{RegoVersion: ast.RegoV0}); old == nil {
+		return &Refusal{Code: CodeRegoV0, Detail: fmt.Sprintf("%s is Rego v0; rewrite it with: opa fmt --write --v0-v1 %s", path, path)}
+	}
+	return &Refusal{Code: CodeInvalid, Detail: err.Error()}
+}
+
+func readSources(folder fs.FS) (map[string]string, error) {
+	sources := map[string]string{}
+	err := fs.WalkDir(folder, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".rego") || strings.HasSuffix(path, "_test.rego") {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if info.Size() > SourceBytesMax || len(sources) == SourceFilesMax {
+			return fmt.Errorf("%s: more than %d bytes in a file or %d files", path, SourceBytesMax, SourceFilesMax)
+		}
+		text, err := fs.ReadFile(folder, path)
+		sources[path] = string(text)
+		return err
+	})
+	if err == nil && len(sources) == 0 {
+		err = fmt.Errorf("there is no .rego file")
+	}
+	return sources, err
+}
+
+func hasDefault(modules map[string]*ast.Module, entrypoint string) bool {
+	name := entrypoint[strings.LastIndexByte(entrypoint, '.')+1:]
+	for _, m := range modules {
+		if slices.ContainsFunc(m.Rules, func(r *ast.Rule) bool { return r.Default && r.Head.Ref().String() == name }) {
+			return true
+		}
+	}
+	return false
+}
+
+// digestOf covers what a decision depends on beside its input.
+func digestOf(sources map[string]string) abi.Digest {
+	digests := map[string]abi.Digest{}
+	for path, text := range sources {
+		digests[path] = abi.DigestOf([]byte(text))
+	}
+	b, err := abi.EncodeMessage(map[string]any{"sources": digests, "builtins": allowedBuiltins()})
+	if err != nil {
+		// Paths come from a file system walk and digests are text.
+		panic("policies: digest sources: " + err.Error())
+	}
+	return abi.DigestOf(b)
+}
