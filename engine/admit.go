@@ -40,8 +40,16 @@ func Prepare(wasm []byte, memoryBytesMax uint64) (flow.PreparedModule, error) {
 		return flow.PreparedModule{}, err
 	}
 	m := flow.PreparedModule{Original: p.Original, Prepared: p.Digest, OriginalBytes: wasm, PreparedBytes: p.Wasm}
-	m.Metadata, err = abi.ParseMetadata(p.Info.Metadata)
-	return m, err
+	if m.Metadata, err = abi.ParseMetadata(p.Info.Metadata); err != nil {
+		return flow.PreparedModule{}, err
+	}
+	var imports []string
+	for _, i := range p.Info.Imports {
+		if i.Module == abi.ModuleWrit {
+			imports = append(imports, i.Name)
+		}
+	}
+	return m, m.Metadata.CheckImports(imports)
 }
 
 // existing looks for an earlier run of the same request id.
@@ -139,7 +147,7 @@ func (r *Runner) check(req Request) error {
 // newRun fixes the identity, seed and clock of a run that is not yet admitted.
 func (r *Runner) newRun(req Request) (*run, error) {
 	n := &run{Runner: r, req: req, plan: req.Plan, id: req.RunID, steps: map[abi.ID]*stepState{},
-		pinned: map[abi.ID]host.Dataset{}, compiled: map[abi.Digest]host.Compiled{}, slots: make(chan struct{}, r.Jobs)}
+		rules: map[abi.ID]flow.PlanRule{}, pinned: map[abi.ID]host.Dataset{}, compiled: map[abi.Digest]host.Compiled{}, slots: make(chan struct{}, r.Jobs)}
 	if n.id == "" {
 		var random [16]byte
 		if _, err := io.ReadFull(r.Rand, random[:]); err != nil {
@@ -159,6 +167,9 @@ func (r *Runner) newRun(req Request) (*run, error) {
 		pinned := req.Materials.Datasets[d.ID]
 		n.pinned[d.ID] = host.Dataset{Handle: abi.DatasetHandle{ID: d.ID, Size: d.Size, Digest: d.Hash, Folder: d.Folder},
 			Listing: pinned.Listing, ListingBytes: pinned.ListingBytes, Open: n.openContent}
+	}
+	for _, rule := range req.Plan.Rules {
+		n.rules[rule.RuleID] = rule
 	}
 	for _, id := range req.Plan.Order {
 		s := &stepState{plan: req.Plan.Step(id), done: make(chan struct{}), handles: []abi.DatasetHandle{}}
@@ -209,6 +220,44 @@ func (r *Runner) authorize(ctx context.Context, n *run) (policies.AuthorityDecis
 		return d, r.refuse(n.req, "authority_denied", d.Reasons)
 	}
 	return d, nil
+}
+
+// authorityInput describes the run to the authority policy.
+func (r *run) authorityInput() policies.AuthorityInput {
+	p := r.plan
+	in := policies.AuthorityInput{
+		Action: "run", Tenant: r.TenantID.String(), Principal: policies.AuthorityPrincipal{Name: r.Principal.Name, Kind: r.Principal.Kind},
+		Now: r.clockStart, Mode: ModeLive, FlowID: string(p.FlowID), FlowState: p.FlowState, DeterminismLevel: p.DeterminismLevel,
+		Manifest: r.identity.Manifest, Plan: r.identity.Plan, AllowDeprecated: r.req.AllowDeprecated, Warnings: p.Warnings,
+	}
+	for _, s := range p.Steps {
+		in.Modules = append(in.Modules, r.authorityModule(string(s.ID), s.Module))
+		for _, e := range s.Effects {
+			grant := policies.AuthorityEffect{Step: string(s.ID), Driver: e.Driver, Intent: e.Intent, Delivery: e.Delivery, Networks: e.Networks}
+			for _, a := range e.Allow {
+				for _, method := range a.Methods {
+					grant.Reach = append(grant.Reach, method+" "+a.URLPrefix)
+				}
+			}
+			in.Effects = append(in.Effects, grant)
+		}
+	}
+	for _, rule := range p.Rules {
+		in.Modules = append(in.Modules, r.authorityModule(string(rule.RuleID), rule.Module))
+	}
+	for _, d := range p.Datasets {
+		in.Datasets = append(in.Datasets, policies.AuthorityDataset{ID: string(d.ID), Version: d.Version, State: d.State, Hash: d.Hash})
+	}
+	return in
+}
+
+func (r *run) authorityModule(user string, pin flow.ModulePin) policies.AuthorityModule {
+	meta := r.req.Materials.Modules[pin.Prepared].Metadata
+	m := policies.AuthorityModule{User: user, Kind: meta.Kind, Name: pin.Name, Version: pin.Version, Digest: pin.Digest}
+	for _, w := range meta.Wants {
+		m.Wants = append(m.Wants, w.Capability)
+	}
+	return m
 }
 
 // retain copies everything the plan rests on into the content store, digesting

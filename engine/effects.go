@@ -31,7 +31,7 @@ func (r *run) effects(lane trace.Lane, s *stepState) func(context.Context, host.
 		}
 		grant, refused := r.grant(s.plan.Effects, c)
 		if refused != "" {
-			return r.settle(lane, c, effect.Outcome{Status: effect.Failed, Code: abi.NotGranted, Details: effect.Details{Error: refused}})
+			return r.settle(lane, c, effect.Outcome{Status: effect.StatusFailed, Code: abi.NotGranted, Details: effect.Details{Error: refused}})
 		}
 		if err := r.journal.Sync(); err != nil {
 			return host.EffectReply{}, err
@@ -80,7 +80,7 @@ func (r *run) perform(ctx context.Context, lane trace.Lane, address string, g fl
 		if _, err := r.append(trace.LaneControl, trace.KindEffectAttempt, trace.CauseEnvironment, record); err != nil {
 			return out, err
 		}
-		if out.Status != effect.Unknown {
+		if out.Status != effect.StatusUnknown {
 			return out, nil
 		}
 		if n >= attempts || ctx.Err() != nil {

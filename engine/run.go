@@ -29,6 +29,7 @@ type run struct {
 	clockStart int64
 	steps      map[abi.ID]*stepState
 	order      []*stepState
+	rules      map[abi.ID]flow.PlanRule
 	pinned     map[abi.ID]host.Dataset
 	compiled   map[abi.Digest]host.Compiled
 	slots      chan struct{}

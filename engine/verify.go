@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/writrun/writ/engine/flow"
@@ -127,6 +128,11 @@ func judgeRule(record *trace.VerificationResult, out host.Outcome) {
 			record.Status, record.Reason, record.Violations = resp.Status, resp.Reason, resp.Violations
 			return
 		}
+		var own *abi.GuestError
+		if errors.As(err, &own) {
+			record.Reason = own.Code + ": " + own.Message
+			return
+		}
 		record.Stop = invalidOutput(abi.ExportVerify, err)
 	}
 	record.Reason = stopText(*record.Stop)
@@ -174,12 +180,28 @@ func (r *run) arbitrate(ctx context.Context, target string, now int64, results [
 
 func (r *run) arbitrationInput(target string, now int64, results []RuleResult) policies.ArbitrationInput {
 	in := policies.ArbitrationInput{
-		Action: "arbitrate", Tenant: r.TenantID.String(), Now: now, FlowID: string(r.plan.FlowID), Target: target,
-		Rule: r.plan.Arbitration.Rule, QuorumThreshold: r.plan.Arbitration.QuorumThreshold, Mode: ModeLive,
+		Action: "arbitrate", Tenant: r.TenantID.String(), Mode: ModeLive, Now: now, FlowID: string(r.plan.FlowID), Target: target,
+		Rule: r.plan.Arbitration.Rule, QuorumThreshold: r.plan.Arbitration.QuorumThreshold,
 	}
+	in.Coverage.Expected = r.expected(target)
 	for _, res := range results {
-		in.Results = append(in.Results, policies.ArbitrationResult{RuleID: string(res.RuleID), Target: res.Target,
-			Status: string(res.Status), Violations: len(res.Violations)})
+		rule := r.rules[res.RuleID]
+		in.Results = append(in.Results, policies.ArbitrationResult{RuleID: string(res.RuleID), Target: res.Target, Status: res.Status,
+			Severity: rule.Severity, Randomness: rule.Randomness, Violations: len(res.Violations)})
 	}
 	return in
+}
+
+// expected is how many results there should be: one for each rule and target,
+// and for the flow those of every step as well.
+func (r *run) expected(target string) int {
+	n := 0
+	for _, rule := range r.plan.Rules {
+		if target == trace.TargetFlow {
+			n += len(rule.Targets)
+		} else if slices.Contains(rule.Targets, target) {
+			n++
+		}
+	}
+	return n
 }
