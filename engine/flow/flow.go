@@ -42,6 +42,7 @@ const (
 	TimeoutMillisDefault  = 10_000   // where a grant names no timeout
 	AttemptsMax           = 100      // attempts of one effect
 	AttemptsDefault       = 3        // of an idempotent effect
+	SchemaWeightMax       = 100_000  // schemas a config_schema unfolds to
 	ClockStepNanosMax     = 1e12     // step of the virtual clock
 	ClockStepNanosDefault = 1e6      // where a manifest names no step
 )

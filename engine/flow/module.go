@@ -1,17 +1,12 @@
 package flow
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"syscall"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 
 	"github.com/writrun/writ/guest-abi/abi"
 )
@@ -87,73 +82,4 @@ func openRegular(root *os.Root, name string) (*os.File, os.FileInfo, error) {
 		return nil, nil, errors.Join(err, f.Close())
 	}
 	return f, info, nil
-}
-
-// checkConfig validates a config against the module's schema. A module without
-// one takes any.
-func (s *resolution) checkConfig(path string, config []byte, m *PreparedModule) {
-	if len(m.Metadata.ConfigSchema) == 0 {
-		return
-	}
-	place := path + ".config"
-	schema, err := compileSchema(m.Metadata.ConfigSchema)
-	if err != nil {
-		s.failAt(path+".module", CodeModuleRefused, "mend config_schema in the module's metadata", "config_schema of module %s: %v", m.Metadata.Name, err)
-		return
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(config))
-	if err != nil {
-		s.failAt(place, CodeConfigInvalid, "", "%v", err)
-		return
-	}
-	var bad *jsonschema.ValidationError
-	if err := schema.Validate(value); errors.As(err, &bad) {
-		s.schemaFaults(place, bad, m)
-	} else if err != nil {
-		s.failAt(place, CodeConfigInvalid, "", "%v", err)
-	}
-}
-
-// schemaFaults reports the innermost faults of a validation.
-func (s *resolution) schemaFaults(place string, e *jsonschema.ValidationError, m *PreparedModule) {
-	if len(e.Causes) > 0 {
-		for _, cause := range e.Causes {
-			s.schemaFaults(place, cause, m)
-		}
-		return
-	}
-	at, n := place, s.manifest.tree.find(place)
-	for _, key := range e.InstanceLocation {
-		if n = n.child(key); n == nil {
-			break
-		}
-		at = join(at, key)
-		s.places[at] = n.at
-	}
-	s.failAt(at, CodeConfigInvalid, fmt.Sprintf("config_schema of module %s %s", m.Metadata.Name, m.Metadata.Version),
-		"does not fit the module: %s", e.ErrorKind.LocalizedString(message.NewPrinter(language.English)))
-}
-
-// compileSchema compiles a schema that may refer to nothing but itself.
-func compileSchema(text []byte) (*jsonschema.Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		return nil, err
-	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(noLoader{})
-	const at = "config_schema"
-	if err := c.AddResource(at, doc); err != nil {
-		return nil, err
-	}
-	return c.Compile(at)
-}
-
-// noLoader refuses every reference that leads out of a schema.
-type noLoader struct{}
-
-// Load refuses.
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("schema refers to %q; it may refer to itself only", url)
 }

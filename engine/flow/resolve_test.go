@@ -319,7 +319,12 @@ func link(t *testing.T, target, name string) {
 
 func TestModuleSchemasThatCannotBeUsed(t *testing.T) {
 	for _, c := range []struct{ name, schema, fault string }{
-		{"refers to itself", `{"properties":{"a":{"$ref":"#"}}}`, ""},
+		{"refers to a definition", `{"properties":{"limit":{"$ref":"#/$defs/a"}},"$defs":{"a":{"type":"integer"}}}`, ""},
+		{"refers to its root", `{"properties":{"a":{"$ref":"#"}}}`, "leads nowhere"},
+		{"refers to itself", `{"$ref":"#/$defs/a","$defs":{"a":{"items":{"$ref":"#/$defs/a"}}}}`, "refers to itself"},
+		{"refers around", `{"$ref":"#/$defs/a","$defs":{"a":{"not":{"$ref":"#/$defs/b"}},"b":{"not":{"$ref":"#/$defs/a"}}}}`, "refers to itself"},
+		{"refers by an anchor", `{"$ref":"#a","$defs":{"a":{"$anchor":"a"}}}`, "leads nowhere"},
+		{"unfolds without end", bomb(), "it unfolds to more than 100000 schemas"},
 		{"not a schema", `{"type":"thing"}`, "config_schema of module judge"},
 		{"refers to nothing", `{"$ref":"#/$defs/none"}`, "config_schema of module judge"},
 		{"of an unknown dialect", `{"$schema":"https://example.org/s"}`, "config_schema of module judge"},
@@ -336,6 +341,16 @@ func TestModuleSchemasThatCannotBeUsed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// bomb is a schema of 40 definitions that each refer twice to the next.
+func bomb() string {
+	var b strings.Builder
+	b.WriteString(`{"$ref":"#/$defs/d0","$defs":{`)
+	for i := range 40 {
+		fmt.Fprintf(&b, `"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i, i+1, i+1)
+	}
+	return b.String() + `"d40":{}}}`
 }
 
 func TestDatasetEntries(t *testing.T) {
