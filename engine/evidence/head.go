@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,6 +58,8 @@ func parseHead(signed []byte, origin string, verifier note.Verifier) (*head, err
 	switch {
 	case err != nil:
 		return nil, err
+	case !strictNote(n, signed):
+		return nil, errors.New("not one signature in the form it is written in")
 	case len(rest) > 0 || string(point.Marshal()) != n.Text:
 		return nil, errors.New("not in the form checkpoints are written in")
 	case point.Origin != origin:
@@ -65,6 +68,16 @@ func parseHead(signed []byte, origin string, verifier note.Verifier) (*head, err
 		return nil, fmt.Errorf("its root has %d bytes, not 32", len(point.Hash))
 	}
 	return &head{size: point.Size, root: [32]byte(point.Hash), text: signed}, nil
+}
+
+// strictNote reports whether signed is n with exactly one signature in its one
+// encoding: base64 as note.Open reads it has several for the same bytes.
+func strictNote(n *note.Note, signed []byte) bool {
+	if len(n.Sigs) != 1 || len(n.UnverifiedSigs) != 0 {
+		return false
+	}
+	_, err := base64.StdEncoding.Strict().DecodeString(n.Sigs[0].Base64)
+	return err == nil && string(signed) == n.Text+"\n— "+n.Sigs[0].Name+" "+n.Sigs[0].Base64+"\n"
 }
 
 // headSizes lists the sizes heads were signed at, in order.

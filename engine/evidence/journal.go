@@ -16,7 +16,7 @@ type Journal struct {
 	tenant  *Tenant
 	run     abi.RunID
 	f       *os.File
-	macKey  []byte
+	closer  *trace.Closer
 	effects []byte
 
 	mu       sync.Mutex
@@ -38,7 +38,7 @@ type Journal struct {
 }
 
 func makeJournal(t *Tenant, run abi.RunID, f *os.File, macKey, effects []byte, size int64, mac trace.MAC) *Journal {
-	j := &Journal{tenant: t, run: run, f: f, macKey: macKey, effects: effects,
+	j := &Journal{tenant: t, run: run, f: f, closer: trace.NewCloser(macKey), effects: effects,
 		lanes: map[trace.Lane]uint64{}, size: size, mac: mac, buf: emptyGroup(nil), spare: emptyGroup(nil)}
 	j.idle.L = &j.mu
 	return j
@@ -179,7 +179,7 @@ func (j *Journal) flush(durable bool) error {
 	var mac trace.MAC
 	var writeErr, syncErr error
 	if length > trace.GroupHeadBytes {
-		group, mac = trace.CloseGroup(j.macKey, before, group)
+		group, mac = j.closer.Close(before, group)
 		writeErr = j.tenant.disk.writeAt(j.f, group, size)
 	}
 	if durable && writeErr == nil {

@@ -166,9 +166,10 @@ func testJournal(t testing.TB) (b []byte, ends []int) {
 	t.Helper()
 	b, mac := JournalPreamble(testKey, run1)
 	ends = append(ends, len(b))
+	closer := NewCloser(testKey)
 	group := func(frames ...[]byte) {
 		buf := append(make([]byte, GroupHeadBytes), bytes.Join(frames, nil)...)
-		buf, mac = CloseGroup(testKey, mac, buf)
+		buf, mac = closer.Close(mac, buf)
 		b = append(b, buf...)
 		ends = append(ends, len(b))
 	}

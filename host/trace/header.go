@@ -82,11 +82,15 @@ const SaltBytes = 16
 
 // Commit returns SHA-256("writ/payload/1" ‖ salt ‖ payload).
 func Commit(salt [SaltBytes]byte, payload []byte) [32]byte {
+	const prefix = "writ/payload/1"
+	var room [1024]byte // most payloads are small: no allocation for them
+	if len(payload) <= len(room)-len(prefix)-SaltBytes {
+		b := append(append(append(room[:0], prefix...), salt[:]...), payload...)
+		return sha256.Sum256(b)
+	}
 	h := sha256.New()
-	h.Write([]byte("writ/payload/1"))
+	h.Write([]byte(prefix))
 	h.Write(salt[:])
 	h.Write(payload)
-	var sum [32]byte
-	h.Sum(sum[:0])
-	return sum
+	return [32]byte(h.Sum(nil))
 }

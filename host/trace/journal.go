@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 
 	"github.com/writrun/writ/guest-abi/abi"
@@ -38,13 +39,22 @@ func JournalPreamble(key []byte, run abi.RunID) ([]byte, MAC) {
 	return appendPreamble(nil, journalMagic, run), MAC(m.Sum(nil))
 }
 
-// CloseGroup makes a group of buf, which begins with GroupHeadBytes bytes to be
+// Closer closes the groups of journals with one key. It is not safe for
+// concurrent use.
+type Closer struct {
+	h hash.Hash // keyed once: an effect waits for each group
+}
+
+// NewCloser returns a closer for key.
+func NewCloser(key []byte) *Closer { return &Closer{h: hmac.New(sha256.New, key)} }
+
+// Close makes a group of buf, which begins with GroupHeadBytes bytes to be
 // filled in and goes on with frames, and returns it with the MAC that closes it.
-func CloseGroup(key []byte, before MAC, buf []byte) ([]byte, MAC) {
+func (c *Closer) Close(before MAC, buf []byte) ([]byte, MAC) {
 	frames := buf[GroupHeadBytes:]
 	binary.BigEndian.PutUint32(buf, uint32(len(frames)))
 	binary.BigEndian.PutUint32(buf[4:], lengthSum(before, buf[:4]))
-	mac := groupMAC(key, before, frames)
+	mac := c.sum(before, frames)
 	return append(buf, mac[:]...), mac
 }
 
@@ -52,11 +62,12 @@ func lengthSum(before MAC, length []byte) uint32 {
 	return crc(append(before[:], length...))
 }
 
-func groupMAC(key []byte, before MAC, frames []byte) MAC {
-	m := hmac.New(sha256.New, key)
-	m.Write(before[:])
-	m.Write(frames)
-	return MAC(m.Sum(nil))
+func (c *Closer) sum(before MAC, frames []byte) (mac MAC) {
+	c.h.Reset()
+	c.h.Write(before[:])
+	c.h.Write(frames)
+	c.h.Sum(mac[:0])
+	return mac
 }
 
 // Types of journal frames.
@@ -179,7 +190,7 @@ func decodeFrame(b []byte) (f Frame, err error) {
 // JournalReader reads a journal group by group and checks the chain of MACs.
 type JournalReader struct {
 	r      io.Reader
-	key    []byte
+	closer *Closer
 	mac    MAC
 	offset int64
 	buf    []byte
@@ -200,7 +211,7 @@ func NewJournalReader(r io.Reader, key []byte, run abi.RunID) (*JournalReader, e
 	if n < len(preamble) {
 		return nil, &FrameError{Torn: true, Cause: "the journal is unfinished"}
 	}
-	return &JournalReader{r: r, key: key, mac: mac, offset: int64(n)}, nil
+	return &JournalReader{r: r, closer: NewCloser(key), mac: mac, offset: int64(n)}, nil
 }
 
 // Offset returns where the next group begins.
@@ -234,7 +245,7 @@ func (j *JournalReader) Next() (frames []byte, at int64, err error) {
 		return nil, 0, shortRead(j.offset, n+len(head), err)
 	}
 	frames = j.buf[:size]
-	mac := groupMAC(j.key, j.mac, frames)
+	mac := j.closer.sum(j.mac, frames)
 	if !hmac.Equal(mac[:], j.buf[size:]) {
 		return nil, 0, &FrameError{Offset: j.offset, Cause: "the group does not match its authentication code"}
 	}

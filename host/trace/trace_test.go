@@ -129,10 +129,13 @@ func TestDecodeHeaderRefusals(t *testing.T) {
 }
 
 func TestCommit(t *testing.T) {
-	got := Commit([16]byte{1}, []byte("p"))
-	want := sha256.Sum256([]byte("writ/payload/1\x01" + strings.Repeat("\x00", 15) + "p"))
-	if got != want {
-		t.Errorf("commitment %x, want %x", got, want)
+	for _, n := range []int{0, 1, 993, 994, 995, 5000} {
+		payload := strings.Repeat("p", n)
+		got := Commit([16]byte{1}, []byte(payload))
+		want := sha256.Sum256([]byte("writ/payload/1\x01" + strings.Repeat("\x00", 15) + payload))
+		if got != want {
+			t.Errorf("commitment to %d bytes is %x, want %x", n, got, want)
+		}
 	}
 }
 
