@@ -1,0 +1,19 @@
+package writ.authority_test
+
+import data.writ.authority
+
+test_local_use_is_allowed if {
+	authority.decision.allow with input as {"action": "run", "flow_state": "validated", "allow_deprecated": false, "modules": []}
+}
+
+test_other_actions_are_refused if {
+	not authority.decision.allow with input as {"action": "redact"}
+}
+
+test_deprecated_flow_is_refused if {
+	not authority.decision.allow with input as {"action": "run", "flow_state": "deprecated", "allow_deprecated": false, "modules": []}
+}
+
+test_deprecated_flow_runs_where_allowed if {
+	authority.decision.allow with input as {"action": "run", "flow_state": "deprecated", "allow_deprecated": true, "modules": []}
+}
