@@ -36,63 +36,62 @@ func inventoryOf(set host.Dataset) func(*host.Invocation) {
 	}
 }
 
-func TestAGoGuestLeavesTheSameRecordOnBothEngines(t *testing.T) {
-	p, err := prepare.Prepare(hosttest.Guest(t, "inventory"), prepare.Options{})
+func TestAGoGuest(t *testing.T) {
+	wasm := hosttest.Guest(t, "inventory")
+	info, err := prepare.Inspect(wasm)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ends []ended
-	for name, e := range engines(t) {
-		m := hosttest.Compile(t, e, p)
-		for range 2 {
-			got := run(t, m, inventoryOf(billOf(bill)))
-			if got.Err != "" || got.Outcome.Stop != nil {
-				t.Fatalf("%s: %+v %s", name, got.Outcome.Stop, got.Err)
-			}
-			out, err := abi.DecodeExecuteResponse(got.Outcome.Output)
-			if err != nil || out.Error != nil || len(out.Evidence) != 2 {
-				t.Fatalf("%s: %v %s", name, err, got.Outcome.Output)
-			}
-			ends = append(ends, got)
-		}
+	// Enough for a small bill of materials and not for a large one.
+	budget := uint64(info.MemoryPagesMin)*abi.PageBytes + 6<<20
+	p, err := prepare.Prepare(wasm, prepare.Options{MemoryBytesMax: budget})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, other := range ends[1:] {
-		if diff := cmp.Diff(ends[0], other); diff != "" {
+	compiled := map[string]host.Compiled{}
+	for name, e := range engines(t) {
+		compiled[name] = hosttest.Compile(t, e, p)
+	}
+	t.Run("leaves the same record on both engines", func(t *testing.T) { sameRecord(t, compiled) })
+	t.Run("gets a hint where memory is short", func(t *testing.T) {
+		large := strings.Replace(bill, `"b"`, `"`+strings.Repeat("b", 8<<20)+`"`, 1)
+		got := run(t, compiled["wazero"], func(i *host.Invocation) {
+			inventoryOf(billOf(large))(i)
+			i.Limits.MemoryBytes = budget
+		})
+		s := got.Outcome.Stop
+		if s == nil || s.Cause != string(host.StopMemory) || s.Limit != "memory_bytes" || !strings.Contains(s.Detail, "memory_bytes") {
+			t.Errorf("stop %+v %s; output %.300s", s, got.Err, got.Outcome.Output)
+		}
+	})
+}
+
+func sameRecord(t *testing.T, compiled map[string]host.Compiled) {
+	var first *ended
+	for name, m := range compiled {
+		got := run(t, m, inventoryOf(billOf(bill)))
+		if got.Err != "" || got.Outcome.Stop != nil {
+			t.Fatalf("%s: %+v %s", name, got.Outcome.Stop, got.Err)
+		}
+		out, err := abi.DecodeExecuteResponse(got.Outcome.Output)
+		if err != nil || out.Error != nil || len(out.Evidence) != 2 {
+			t.Fatalf("%s: %v %s", name, err, got.Outcome.Output)
+		}
+		if first == nil {
+			first = &got
+		} else if diff := cmp.Diff(*first, got); diff != "" {
 			t.Errorf("records differ:\n%s", diff)
 		}
 	}
 	// What the language runtime does before the first line of the guest's own is
 	// in the record too.
 	names := map[uint16]int{}
-	for _, c := range (&hosttest.Sink{Events: ends[0].Events}).Calls(t) {
+	for _, c := range (&hosttest.Sink{Events: first.Events}).Calls(t) {
 		names[c.Fn]++
 	}
 	for _, fn := range []uint16{101, 103, 105, 141, 5, 6} { // args, environment, clock, random; dataset_size, dataset_read
 		if names[fn] == 0 {
 			t.Errorf("host call %d is not in the record: %v", fn, names)
 		}
-	}
-}
-
-func TestAGoGuestWithoutMemoryGetsAHint(t *testing.T) {
-	wasm := hosttest.Guest(t, "inventory")
-	info, err := prepare.Inspect(wasm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	budget := uint64(info.MemoryPagesMin)*abi.PageBytes + 6<<20
-	p, err := prepare.Prepare(wasm, prepare.Options{MemoryBytesMax: budget})
-	if err != nil {
-		t.Fatal(err)
-	}
-	large := strings.Replace(bill, `"b"`, `"`+strings.Repeat("b", 8<<20)+`"`, 1)
-	e := engines(t)["wazero"]
-	got := run(t, hosttest.Compile(t, e, p), func(i *host.Invocation) {
-		inventoryOf(billOf(large))(i)
-		i.Limits.MemoryBytes = budget
-	})
-	s := got.Outcome.Stop
-	if s == nil || s.Cause != string(host.StopMemory) || s.Limit != "memory_bytes" || !strings.Contains(s.Detail, "memory_bytes") {
-		t.Errorf("stop %+v %s; output %.300s", s, got.Err, got.Outcome.Output)
 	}
 }

@@ -26,11 +26,11 @@ const Version = "v1.12.0"
 
 // Bounds of an engine.
 const (
-	memoryPagesMax  = 65_535           // at 65,536 wazero reports a memory of no bytes
-	compileTimeMax  = 60 * time.Second // one compilation
-	idleModulesMax  = 16               // compiled modules kept though nobody uses them
-	stackValuesMax  = 16               // parameters of a call by the host
-	guestModuleName = ""               // anonymous, so that instances do not meet
+	memoryPagesMax  = 65_535          // at 65,536 wazero reports a memory of no bytes
+	compileTimeMax  = 2 * time.Minute // one compilation
+	idleModulesMax  = 16              // compiled modules kept though nobody uses them
+	stackValuesMax  = 16              // parameters of a call by the host
+	guestModuleName = ""              // anonymous, so that instances do not meet
 )
 
 // Config says how an engine works.
