@@ -316,7 +316,9 @@ func TestAuthority(t *testing.T) {
 		{"another action", with(func(in *policies.AuthorityInput) { in.Action = "redact" }), false, []string{"no rule allows this action"}},
 		{"deprecated", with(func(in *policies.AuthorityInput) { in.FlowState = "deprecated" }), false, []string{"the flow is deprecated; --allow-deprecated lets it run"}},
 		{"deprecated and allowed", with(func(in *policies.AuthorityInput) { in.FlowState, in.AllowDeprecated = "deprecated", true }), true, []string{"the flow is deprecated and was allowed to run"}},
-		{"unsigned modules", with(func(in *policies.AuthorityInput) { in.Modules = []policies.AuthorityModule{{Name: "m"}, {Name: "n", Signed: true}} }), true, []string{"1 of 2 modules are not signed; each is pinned by its digest"}},
+		{"unsigned modules", with(func(in *policies.AuthorityInput) {
+			in.Modules = []policies.AuthorityModule{{Name: "m"}, {Name: "n", Signed: true}}
+		}), true, []string{"1 of 2 modules are not signed; each is pinned by its digest"}},
 	}
 	set := defaults(t)
 	for _, c := range cases {
