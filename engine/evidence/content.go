@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/writrun/writ/guest-abi/abi"
 )
 
@@ -139,9 +137,9 @@ func (c *Content) Open(d abi.Digest) (*Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	f, err := openRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &Problem{Code: CodeContentMissing, Path: c.disk.rel(path), Detail: "there is no such content", cause: err}
+		return nil, &Problem{Code: CodeContentMissing, Path: c.disk.rel(path), Detail: "the content is not there: " + reason(err), cause: err}
 	}
 	if err != nil {
 		return nil, c.disk.problem("open content", path, err)

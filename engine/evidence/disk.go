@@ -247,9 +247,32 @@ func (d *disk) random(b []byte) error {
 	return nil
 }
 
+// errNotRegular stands for a link, pipe or device where a file should be; for
+// this package the file is then not there.
+var errNotRegular = fmt.Errorf("not a regular file: %w", fs.ErrNotExist)
+
+// openRegular opens a regular file for reading and nothing else.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.ELOOP) {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 // readSmall reads a whole file of at most max bytes.
 func readSmall(path string, max int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}

@@ -107,6 +107,9 @@ func (t *Tenant) headSizes() ([]uint64, []*Problem, error) {
 func (t *Tenant) readHead(size uint64) (*head, error) {
 	path := filepath.Join(t.path("heads"), headName(size))
 	b, err := readSmall(path, StoreFileBytesMax)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &Problem{Code: CodeHeadDamaged, Path: t.disk.rel(path), Detail: reason(err), cause: err}
+	}
 	if err != nil {
 		return nil, t.disk.problem("read head", path, err)
 	}

@@ -103,6 +103,29 @@ func TestInterruptedRunIsKept(t *testing.T) {
 	}
 }
 
+// TestReaderOfARunThatEnds opens a run whose seal falls between reading the
+// ledger and reading the journal.
+func TestReaderOfARunThatEnds(t *testing.T) {
+	o := options(t)
+	j := must[*Journal](t)(tenantOf(t, initStore(t, o)).Admit(admission(1)))
+	smallRun(t, j)
+	o.ReadOnly = true
+	reader := tenantOf(t, openStore(t, o))
+	tr := must[*Trace](t)(reader.OpenJournal(runID(1)))
+	defer tr.Close()
+	if tr.Sealed() || len(tr.Lanes()) != 5 {
+		t.Errorf("lanes of the journal: %v", tr.Lanes())
+	}
+	sealed := must[Sealed](t)(j.Seal(smallLayout, runEnd))
+	// What was opened stays readable: the file is open.
+	must[abi.Digest](t)(tr.ExecutionDigest())
+	tr = must[*Trace](t)(reader.OpenJournal(runID(1)))
+	defer tr.Close()
+	if !tr.Sealed() || tr.Summary().TraceRoot != sealed.TraceRoot {
+		t.Errorf("opened %+v", tr.Summary())
+	}
+}
+
 func TestSealRefusals(t *testing.T) {
 	notRunEnd := func(d abi.Digest) (trace.Event, error) {
 		e, err := runEnd(d)

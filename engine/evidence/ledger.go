@@ -24,7 +24,7 @@ type ledger struct {
 // scan reads every whole record. It returns a *Problem (ledger_torn or
 // ledger_damaged) if the file goes on after them.
 func (l *ledger) scan(each func(r *Record, leaf []byte) error) error {
-	f, err := os.Open(l.path)
+	f, err := openRegular(l.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

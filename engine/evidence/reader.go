@@ -11,8 +11,6 @@ import (
 	"slices"
 	"sort"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/writrun/writ/guest-abi/abi"
 	"github.com/writrun/writ/host/trace"
 )
@@ -69,7 +67,7 @@ func (tr *Trace) readHeaders(path string) error {
 	damaged := func(err error) error {
 		return &Problem{Code: CodeTraceDamaged, Path: disk.rel(path), Detail: reason(err), cause: err}
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	f, err := openRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return damaged(err)
 	}
@@ -102,7 +100,7 @@ func (tr *Trace) add(h trace.Header) {
 // asked for: the headers are good without.
 func (tr *Trace) readIndex(path string) {
 	disk := tr.tenant.disk
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	f, err := openRegular(path)
 	if err == nil {
 		tr.f = f
 		err = trace.ReadPayloads(f, tr.summary.RunID, func(a trace.Address, offset int64, size int) error {
@@ -120,13 +118,20 @@ func (tr *Trace) readIndex(path string) {
 }
 
 // OpenJournal opens an unfinished or quarantined run as far as its journal is
-// whole. Another process may be writing it.
+// whole. Another process may be writing it: a run that was sealed meanwhile is
+// opened as a trace.
 func (t *Tenant) OpenJournal(run abi.RunID) (*Trace, error) {
 	summary, err := t.Run(run)
 	if err != nil {
 		return nil, err
 	}
 	f, s, err := t.openJournal(run)
+	if CodeOf(err) == CodeRunMissing && t.store.readOnly {
+		// The writer may have sealed it since the ledger was read.
+		if now, loadErr := t.reload(run); loadErr == nil && now.Sealed() {
+			return t.OpenTrace(run)
+		}
+	}
 	if CodeOf(err) == CodeRunMissing && summary.State == StateQuarantined {
 		f, s, err = t.openQuarantined(run)
 	}

@@ -8,14 +8,12 @@ import (
 	"io/fs"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/writrun/writ/guest-abi/abi"
 	"github.com/writrun/writ/host/trace"
 )
 
-// place of an event's frame in a journal, with what is needed to trust it when
-// it is read again.
+// spot is where an event's frame is in a journal, with what is needed to trust
+// it when it is read again.
 type spot struct {
 	offset int64
 	size   int32
@@ -182,7 +180,7 @@ func (s *scan) checkLayout(layout []trace.Lane) error {
 // openJournal opens and scans the journal of an unfinished run.
 func (t *Tenant) openJournal(run abi.RunID) (*os.File, *scan, error) {
 	path := t.journalPath(run)
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	f, err := openRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, &Problem{Code: CodeRunMissing, Path: t.disk.rel(path), Detail: fmt.Sprintf("run %s has no journal", run), cause: err}
 	}
@@ -235,7 +233,7 @@ func (s *scan) lastGood() string {
 // openQuarantined opens and scans a journal that was found damaged.
 func (t *Tenant) openQuarantined(run abi.RunID) (*os.File, *scan, error) {
 	path := t.path("quarantine") + "/" + string(run) + journalSuffix
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	f, err := openRegular(path)
 	if err != nil {
 		return nil, nil, t.disk.problem("open journal", path, err)
 	}

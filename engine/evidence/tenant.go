@@ -168,6 +168,18 @@ func (t *Tenant) load() error {
 	return nil
 }
 
+// reload reads the ledger again, for a reader.
+func (t *Tenant) reload(run abi.RunID) (RunSummary, error) {
+	t.mu.Lock()
+	t.ledger, t.newest, t.damage = ledger{path: t.ledger.path, disk: t.disk}, nil, nil
+	err := t.load()
+	t.mu.Unlock()
+	if err != nil {
+		return RunSummary{}, err
+	}
+	return t.Run(run)
+}
+
 // reset forgets what was read of the ledger.
 func (t *Tenant) reset() {
 	t.runs, t.order = map[abi.RunID]*RunSummary{}, nil

@@ -64,6 +64,9 @@ type fileChange struct {
 	codes  []string
 }
 
+// aLink asks for a link to the file where the file was.
+const aLink = "a link"
+
 func fileChanges() []fileChange {
 	run := string(runID(1))
 	flip := func(at int) func([]byte) []byte {
@@ -79,6 +82,7 @@ func fileChanges() []fileChange {
 	cut := func(b []byte) []byte { return b[:len(b)-5] }
 	grow := func(b []byte) []byte { return append(bytes.Clone(b), "more"...) }
 	gone := func([]byte) []byte { return nil }
+	link := func([]byte) []byte { return []byte(aLink) }
 	return []fileChange{
 		{"trace, a header", "trace/" + run + ".trace", flip(120), []string{CodeTraceDamaged}},
 		{"trace, first line", "trace/" + run + ".trace", flip(0), []string{CodeTraceDamaged}},
@@ -104,6 +108,11 @@ func fileChanges() []fileChange {
 		{"journal removed", "journal/" + string(runID(2)) + ".journal", gone, []string{CodeRunMissing}},
 		{"text removed", "texts", gone, []string{CodeTextMismatch}},
 		{"text changed", "texts", flip(-1), []string{CodeTextMismatch}},
+		{"trace, a link", "trace/" + run + ".trace", link, []string{CodeTraceDamaged}},
+		{"payloads, a link", "trace/" + run + ".payloads", link, []string{CodePayloadsDamaged}},
+		{"content, a link", "content", link, []string{CodeContentMissing}},
+		{"head, a link", "heads/00000000000000000002", link, []string{CodeHeadDamaged}},
+		{"ledger, a link", "ledger", link, []string{CodeLedgerBehindHead, CodeTraceUnlisted}},
 		{"nothing", "ledger", func(b []byte) []byte { return b }, nil},
 	}
 }
@@ -131,6 +140,9 @@ func TestVerifyFindsChangedFiles(t *testing.T) {
 			}
 			if after := test.change(before); after == nil {
 				ok(t, os.Remove(path))
+			} else if string(after) == aLink {
+				ok(t, os.Rename(path, filepath.Join(dir, "moved")))
+				ok(t, os.Symlink(filepath.Join(dir, "moved"), path))
 			} else {
 				ok(t, os.WriteFile(path, after, fileMode))
 			}
