@@ -1,15 +1,18 @@
 package main
 
 import (
+	"github.com/writrun/writ/engine"
 	"github.com/writrun/writ/engine/evidence"
 	"github.com/writrun/writ/engine/flow"
 	"github.com/writrun/writ/host/prepare"
+	"github.com/writrun/writ/policies"
 )
 
 // codeDoc explains a code to the person who met it.
 type codeDoc struct{ cause, remedy string }
 
-// codeDocs brings together the codes of every package and the tool's own.
+// codeDocs brings together the codes of every package and the tool's own. Where
+// two packages use a code, the one nearer to the run says what it means.
 func codeDocs() map[string]codeDoc {
 	docs := map[string]codeDoc{}
 	for code, doc := range prepare.Codes() {
@@ -19,6 +22,12 @@ func codeDocs() map[string]codeDoc {
 		docs[code] = codeDoc{doc.Cause, doc.Remedy}
 	}
 	for code, doc := range evidence.CodeDocs() {
+		docs[code] = codeDoc{doc.Cause, doc.Remedy}
+	}
+	for code, doc := range policies.Codes() {
+		docs[code] = codeDoc{doc.Cause, doc.Remedy}
+	}
+	for code, doc := range engine.Codes() {
 		docs[code] = codeDoc{doc.Cause, doc.Remedy}
 	}
 	for code, doc := range toolCodeDocs() {

@@ -242,9 +242,9 @@ func (a *app) showSteps(r engine.Result) {
 
 func stepNote(s engine.StepResult) string {
 	switch {
-	case s.Cause == "" || s.Detail == "" || s.Cause == s.Detail:
-		return s.Cause + s.Detail
-	case strings.HasPrefix(s.Detail, s.Cause):
+	case s.Detail == "":
+		return s.Cause
+	case s.Cause == "" || s.Cause == s.State || strings.HasPrefix(s.Detail, s.Cause):
 		return s.Detail
 	}
 	return s.Cause + ": " + s.Detail

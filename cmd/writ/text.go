@@ -140,7 +140,7 @@ func (a *app) table(head []string, rows [][]string) {
 		var line strings.Builder
 		for i, cell := range row {
 			pad := strings.Repeat(" ", widths[i]-visible(cell)+2)
-			if n == 0 {
+			if n == 0 && cell != "" {
 				cell = a.paint(dim, cell)
 			}
 			line.WriteString(cell + pad)

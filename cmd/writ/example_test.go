@@ -1,0 +1,111 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// receiver stands for the release system of the example.
+type receiver struct {
+	mu     sync.Mutex
+	posts  []string
+	keys   []string
+	server *httptest.Server
+}
+
+func newReceiver(t *testing.T) *receiver {
+	r := &receiver{}
+	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		body, err := io.ReadAll(io.LimitReader(request.Body, 1<<20))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.posts = append(r.posts, string(body))
+		r.keys = append(r.keys, request.Header.Get("Idempotency-Key"))
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	t.Cleanup(r.server.Close)
+	return r
+}
+
+// scriptReceived requires how many posts arrived since it was asked last, each
+// with an idempotency key: received COUNT
+func (r *receiver) scriptReceived(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: received COUNT")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if got := len(r.posts); args[0] != string(rune('0'+got)) {
+		ts.Fatalf("%d posts arrived, want %s", got, args[0])
+	}
+	for i, key := range r.keys {
+		if len(key) < 16 || !strings.Contains(r.posts[i], `"flow_id":"release-gate`) {
+			ts.Fatalf("post with key %q: %s", key, r.posts[i])
+		}
+	}
+	r.posts, r.keys = nil, nil
+}
+
+// TestReleaseGate runs the example as its README describes it, and makes it
+// fail in each way the README lists.
+func TestReleaseGate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short")
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules, cache := t.TempDir(), t.TempDir()
+	build := exec.Command("go", "run", "./modules/build", "-o", modules)
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the guest modules: %v\n%s", err, out)
+	}
+	r := newReceiver(t)
+	address, err := url.Parse(r.server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := os.Getenv("WRIT_DATA")
+	if data == "" {
+		data = filepath.Join(root, "..", "shared", "data")
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/example",
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			for name, value := range map[string]string{
+				"WRIT_KEYS": filepath.Join(env.WorkDir, "keys"), "WRIT_STORE": filepath.Join(env.WorkDir, "store"), "WRIT_TENANT": "demo",
+				"XDG_CACHE_HOME": cache, "ROOT": root, "MODULES": modules, "PORT": address.Port(), "DATA": data,
+				"HOME": os.Getenv("HOME"), "GOMODCACHE": os.Getenv("GOMODCACHE"), "GOCACHE": os.Getenv("GOCACHE"),
+			} {
+				env.Setenv(name, value)
+			}
+			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			_, err := os.Stat(filepath.Join(data, "osv-go.tar.gz"))
+			return name == "data" && err == nil || name == "long" && os.Getenv("WRIT_LONG") != "", nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status":   scriptStatus,
+			"schema":   scriptSchema,
+			"received": r.scriptReceived,
+		},
+	})
+}
