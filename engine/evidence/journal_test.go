@@ -327,3 +327,44 @@ func heapOfSeal(t *testing.T, n int) uint64 {
 	must[Sealed](t)(j.Seal([]trace.Lane{trace.LaneRun, step, trace.LaneControl}, runEnd))
 	return peak
 }
+
+// TestRunsAtOnce takes several runs of one tenant from admission to seal at the
+// same time, refuses a request for each, and verifies meanwhile.
+func TestRunsAtOnce(t *testing.T) {
+	o := options(t)
+	s := initStore(t, o)
+	tenant := tenantOf(t, s)
+	const runs = 8
+	var all sync.WaitGroup
+	for n := range runs {
+		all.Go(func() {
+			j, err := tenant.Admit(admission(n))
+			if err == nil {
+				r := &recorder{j: j}
+				r.small()
+				err = r.err
+			}
+			if err == nil {
+				_, err = j.Seal(smallLayout, runEnd)
+			}
+			if err == nil {
+				err = tenant.Refuse(AdmissionRefused{Action: "run", Code: "x", Reasons: []string{fmt.Sprint(n)}})
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	o.ReadOnly = true
+	reader := openStore(t, o)
+	for range 3 {
+		if report := must[Report](t)(reader.Verify(context.Background(), nil)); len(report.Problems) > 0 {
+			t.Errorf("verify while runs go on: %v", report.Problems)
+		}
+	}
+	all.Wait()
+	report := must[Report](t)(s.Verify(context.Background(), nil))
+	if got := report.Tenants[0]; len(report.Problems) > 0 || got.Sealed != runs || got.Records != 3*runs || got.Unanchored != 0 {
+		t.Errorf("report %+v", report)
+	}
+}

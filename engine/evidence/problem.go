@@ -139,7 +139,7 @@ func recordCodeDocs() map[string]CodeDoc {
 		CodeLedgerBehindHead: {"The ledger has fewer records than a signed head says: its end was removed, or an older copy was put back.", restore},
 		CodeHeadDamaged:      {"A head is not a checkpoint signed with this tenant's key.", restore},
 		CodeHeadMismatch:     {"The ledger's records do not give the root that a signed head has for them: history was rewritten.", restore},
-		CodeHeadMissing:      {"Runs were sealed and no signed head covers them.", "Open the store for writing once. If that does not help, heads were removed: " + restore},
+		CodeHeadMissing:      {"Runs were sealed and no signed head covers them.", "Heads were removed. " + restore},
 		CodeTraceDamaged:     {"A trace file is missing or cannot be read to its end.", restore},
 		CodeTraceMismatch:    {"A trace file does not have the root that the ledger recorded when it was sealed.", restore},
 		CodeTraceUnlisted:    {"A trace file is there that the ledger does not know.", "Compare with a copy of the store: the ledger may have lost its end."},

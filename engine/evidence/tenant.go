@@ -57,7 +57,7 @@ type RunSummary struct {
 	Plan       abi.Digest `json:"plan"`
 	LastGood   string     `json:"last_good,omitempty"` // of a quarantined run
 
-	sealedIndex uint64 // of the run_sealed record
+	endIndex uint64 // of the run_sealed or quarantined record
 }
 
 // Sealed reports whether the run has a trace.
@@ -225,13 +225,13 @@ func (t *Tenant) apply(r *Record) error {
 		}
 		e := r.RunSealed
 		run.State, run.Result, run.Decision, run.Permissive = e.State, e.Result, e.Decision, e.Permissive
-		run.TraceRoot, run.Events, run.SealedAt, run.sealedIndex = e.TraceRoot, e.Events, at, r.Index
+		run.TraceRoot, run.Events, run.SealedAt, run.endIndex = e.TraceRoot, e.Events, at, r.Index
 	case r.Quarantined != nil:
 		run := t.runs[r.Quarantined.RunID]
 		if run == nil || run.State != StateAdmitted {
 			return t.contradiction(r, r.Quarantined.RunID, "is quarantined and was not running")
 		}
-		run.State, run.SealedAt, run.LastGood = StateQuarantined, at, r.Quarantined.LastGood
+		run.State, run.SealedAt, run.LastGood, run.endIndex = StateQuarantined, at, r.Quarantined.LastGood, r.Index
 	case r.DatasetSeen != nil:
 		t.datasets[datasetKey(*r.DatasetSeen)] = *r.DatasetSeen
 	}

@@ -51,15 +51,6 @@ type TenantReport struct {
 // What it finds is in the report; an error is a failure to look. progress, if
 // not nil, is called as items (runs and content objects) are done.
 func (s *Store) Verify(ctx context.Context, progress func(done, total int)) (Report, error) {
-	report, err := s.verify(ctx, progress)
-	if err == nil && len(report.Problems) > 0 && s.readOnly {
-		// Another process may have been between two steps. What is wrong stays wrong.
-		return s.verify(ctx, progress)
-	}
-	return report, err
-}
-
-func (s *Store) verify(ctx context.Context, progress func(done, total int)) (Report, error) {
 	ids, err := s.Tenants()
 	if err != nil {
 		return Report{}, err
@@ -120,10 +111,7 @@ func (v *verification) step() error {
 // begin lists a tenant's files, then reads its ledger: what is in a list must
 // be in the ledger read after it.
 func (v *verification) begin(s *Store, id abi.TenantID) (*tenantCheck, error) {
-	t := &Tenant{store: &Store{dir: s.dir, keyDir: s.keyDir, id: s.id, readOnly: true, disk: s.disk}, id: id,
-		dir: filepath.Join(s.dir, "tenants", id.String()), disk: s.disk}
-	t.ledger = ledger{path: t.path("ledger"), disk: s.disk}
-	t.content = &Content{dir: t.contentDir(), disk: s.disk, readOnly: true}
+	t := s.bareTenant(id)
 	c := &tenantCheck{tenant: t, report: TenantReport{Tenant: id.String()}}
 	err := t.loadKey()
 	if err == nil && t.key == nil {
@@ -146,10 +134,32 @@ func (v *verification) begin(s *Store, id abi.TenantID) (*tenantCheck, error) {
 	return c, v.ledger(c)
 }
 
+// bareTenant is a tenant of which nothing is read yet, for reading only.
+func (s *Store) bareTenant(id abi.TenantID) *Tenant {
+	reader := &Store{dir: s.dir, keyDir: s.keyDir, id: s.id, readOnly: true, disk: s.disk}
+	t := &Tenant{store: reader, id: id, dir: filepath.Join(s.dir, "tenants", id.String()), disk: s.disk}
+	t.ledger = ledger{path: t.path("ledger"), disk: s.disk}
+	t.content = &Content{dir: t.contentDir(), disk: s.disk, readOnly: true}
+	t.reset()
+	return t
+}
+
+// endedMeanwhile reports whether a run was sealed or quarantined, and covered
+// by a head, since the ledger was read: a writer may be at work.
+func (c *tenantCheck) endedMeanwhile(run abi.RunID) bool {
+	now := c.tenant.store.bareTenant(c.tenant.id)
+	err := now.ledger.scan(func(r *Record, _ []byte) error { return now.apply(r) })
+	if code := CodeOf(err); err != nil && code != CodeLedgerTorn {
+		return false
+	}
+	sizes, _, err := now.headSizes()
+	summary := now.runs[run]
+	return err == nil && summary != nil && summary.State != StateAdmitted && len(sizes) > 0 && summary.endIndex < sizes[len(sizes)-1]
+}
+
 // ledger reads a tenant's ledger and compares it with every head.
 func (v *verification) ledger(c *tenantCheck) error {
 	t := c.tenant
-	t.reset()
 	heads := map[uint64]*head{}
 	for _, size := range c.sizes {
 		if t.key == nil {
@@ -202,9 +212,9 @@ func (v *verification) heads(c *tenantCheck) {
 		}
 	}
 	for _, id := range t.order {
-		if run := t.runs[id]; run.Sealed() && run.sealedIndex >= c.report.HeadSize {
-			if _, err := os.Stat(t.journalPath(id)); err == nil {
-				continue // the seal is not finished; the next open signs
+		if run := t.runs[id]; run.Sealed() && run.endIndex >= c.report.HeadSize {
+			if _, err := os.Stat(t.journalPath(id)); err == nil || c.endedMeanwhile(id) {
+				continue // the seal is not finished: the writer, or the next open, signs
 			}
 			v.report.Problems = append(v.report.Problems, &Problem{Code: CodeHeadMissing, Path: t.disk.rel(t.path("heads")), Detail: fmt.Sprintf("run %s was sealed and no signed head covers it", id)})
 		}
@@ -247,6 +257,9 @@ func (v *verification) run(c *tenantCheck, run *RunSummary) error {
 	}
 	c.report.Unfinished++
 	f, s, err := c.tenant.openJournal(run.RunID)
+	if err != nil && c.endedMeanwhile(run.RunID) {
+		return nil
+	}
 	if err != nil {
 		return v.add(err)
 	}
@@ -339,8 +352,8 @@ func (v *verification) unlisted(c *tenantCheck) {
 		if run != nil && run.Sealed() {
 			continue
 		}
-		if _, err := os.Stat(t.journalPath(id)); run != nil && err == nil {
-			continue // the seal is not finished
+		if _, err := os.Stat(t.journalPath(id)); run != nil && err == nil || c.endedMeanwhile(id) {
+			continue // the seal is not finished, or was when this was looked at
 		}
 		v.report.Problems = append(v.report.Problems, &Problem{Code: CodeTraceUnlisted, Path: t.disk.rel(path), Detail: "the ledger has no such sealed run"})
 	}

@@ -167,6 +167,19 @@ func onlyFile(t testing.TB, path string) string {
 	}
 }
 
+// TestVerifyFindsRemovedHeads: a sealed run without a head over it.
+func TestVerifyFindsRemovedHeads(t *testing.T) {
+	o := options(t)
+	s := initStore(t, o)
+	tenant := tenantOf(t, s)
+	sealedRun(t, tenant, 1)
+	ok(t, s.Close())
+	ok(t, os.Remove(filepath.Join(tenant.path("heads"), headName(2))))
+	if got := codes(verified(t, o)); !slices.Equal(got, []string{CodeHeadMissing}) {
+		t.Errorf("codes %v", got)
+	}
+}
+
 // TestVerifyFindsRewrittenHistory puts the files of a run with other results in
 // the place of a sealed one, ledger record and all: an old signed head tells.
 func TestVerifyFindsRewrittenHistory(t *testing.T) {
