@@ -151,13 +151,15 @@ func callTree(t *testing.T) []byte {
 // TestStops: programs that would not end are stopped after their budget, with
 // the counter at the same place on both engines.
 func TestStops(t *testing.T) {
-	const budget = 3_000_000
+	const budget, debtMax = 3_000_000, 10_000
+	leaf := strings.Repeat(`(drop (i32.const 1))`, costUnchecked)
 	for name, wasm := range map[string][]byte{
 		"call tree":         callTree(t),
 		"endless loop":      wat(t, `(module (func (export "run") (loop (br 0))))`),
 		"endless recursion": wat(t, `(module (func $f (export "run") (call $g)) (func $g (if (i32.const 1) (then (loop (br 0))))))`),
 		"endless grow":      wat(t, `(module (memory 1) (func (export "run") (loop (drop (memory.grow (i32.const 1))) (br 0))))`),
 		"endless fill":      wat(t, `(module (memory 16) (func (export "run") (loop (memory.fill (i32.const 0) (i32.const 0) (i32.const 65536)) (br 0))))`),
+		"calls of a leaf":   wat(t, `(module (func $f `+leaf+`) (func (export "run") `+strings.Repeat("(call $f)", budget/costUnchecked)+`))`),
 		"loop in a loop":    wat(t, `(module (func (export "run") (loop (loop (br_if 0 (i32.const 0)) (br 1)))))`),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +168,7 @@ func TestStops(t *testing.T) {
 			if !errors.Is(err, errOutOfFuel) || !errors.Is(second, errOutOfFuel) {
 				t.Errorf("errors %v and %v", err, second)
 			}
-			if compiled != interpreted || compiled <= budget {
+			if compiled != interpreted || compiled <= budget || compiled > budget+debtMax {
 				t.Errorf("used %d and %d of %d", compiled, interpreted, budget)
 			}
 		})

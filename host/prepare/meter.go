@@ -12,6 +12,7 @@ const (
 	fuelPerPage     = 65536 / bytesPerFuel
 	fuelPerEntry    = 1  // table entries a bulk instruction works on
 	costMerged      = 12 // a block of at most this cost is paid with the block before it
+	costUnchecked   = 64 // a body of at most this cost that calls nothing does not look whether fuel is left
 )
 
 // editKind says what an edit puts into a body.
@@ -65,16 +66,26 @@ type body struct {
 	loops []loop
 	local uint32 // index of the local that holds the fuel in quiet loops
 	calls bool   // the body calls something
+	total uint64 // of all charges, set by settle
 }
+
+// checked reports whether the body looks at its start whether fuel is left.
+// Small leaves need not: what calls them looks.
+func (b *body) checked() bool { return b.calls || b.total > costUnchecked }
 
 // settle is called when all of the body is known. It moves the costs of small
 // blocks to the block they are surely entered from: one that is skipped is then
 // paid for all the same, and code with many short branches is a third faster.
 func (b *body) settle() {
+	b.total = 0
 	for i := len(b.edits) - 1; i >= 0; i-- {
-		if e := &b.edits[i]; e.kind == editCharge && e.value <= costMerged {
+		e := &b.edits[i]
+		switch {
+		case e.kind == editCharge && e.value <= costMerged:
 			b.edits[e.before].value += e.value
 			e.value = 0
+		case e.kind == editCharge || e.kind == editEntry || e.kind == editHeader:
+			b.total += e.value
 		}
 	}
 	for i := range b.loops {
@@ -113,7 +124,7 @@ type meterFrame struct {
 // every instruction that surely follows, also beyond the end of an inner block
 // that no branch leaves early. So a trap cannot dodge a charge, and straight
 // code pays once. Unreachable code has no charges. Only loop headers and bodies
-// that call look whether fuel is left: no path without end avoids both. Calls
+// that call or are long look whether fuel is left: no long path avoids both. Calls
 // that may leave the module look as well, so that the host never sees a debt.
 type meter struct {
 	body

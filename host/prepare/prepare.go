@@ -10,18 +10,21 @@
 // # Fuel
 //
 // The exported global [FuelGlobal], a mutable i64 that starts at 0, holds what is
-// left of the slice at hand. Code takes a block's whole cost from it before the
-// block's first instruction, so nothing that traps is unpaid. At each function
-// entry, loop header, bulk instruction and call that may leave the module it
-// looks: if the global is below 0, it calls the import [RefillModule].[RefillName],
-// of type () -> (). The host then either adds fuel to the global until it is 0 or
+// left of the slice at hand. An instruction costs 1, and a bulk instruction more
+// by its length. Code takes a block's whole cost from the global before the
+// block's first instruction, so nothing that traps is unpaid; a short block is
+// paid with the block before it, whether or not it is then entered. Each loop
+// header, each function entry but those of short functions that call nothing,
+// each bulk instruction and each call that may leave the module looks whether the
+// global is below 0, and if so calls the import [RefillModule].[RefillName], of
+// type () -> (). The host then either adds fuel to the global until it is 0 or
 // more, [FuelSlice] at a time or what remains of the budget, and returns; or it
 // stops the instance and never returns to it.
 //
 // So the global is 0 or more whenever another import is called. When an export has
-// returned, it may be below 0 by what the code since the last look cost, which is
-// less than one function body: a host that wants the budget exact takes that as
-// an empty slice too. The fuel left in all is the host's remainder plus the global.
+// returned, it may be below 0 by what the code since the last look cost, at most
+// 16 million: a host that wants the budget exact takes that as an empty slice too.
+// The fuel left in all is the host's remainder plus the global.
 package prepare
 
 import (

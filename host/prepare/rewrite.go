@@ -85,7 +85,7 @@ func (m *module) apply(dst []byte, b *body, e edit) []byte {
 	case editCharge:
 		return m.charge(dst, b, e)
 	case editEntry:
-		if dst = m.charge(dst, b, e); b.calls {
+		if dst = m.charge(dst, b, e); b.checked() {
 			dst = m.check(dst)
 		}
 	case editHeader:
