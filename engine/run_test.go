@@ -29,8 +29,8 @@ func TestResultFollowsTheRules(t *testing.T) {
 		{"one fails", "rule: unanimous", []string{passes, fails}, "fail", false, 1},
 		{"one escalates", "rule: unanimous", []string{passes, escalates}, "escalate", false, 7},
 		{"answer is not JSON", "rule: unanimous", []string{passes, "PASS"}, "escalate", false, 7},
-		{"answer has a status of the host", "rule: unanimous", []string{`{"status":"NOT_RUN","violations":[]}`}, "escalate", false, 7},
-		{"rule reports an error", "rule: unanimous", []string{`{"error":{"code":"broken","message":"m","retryable":false}}`}, "escalate", false, 7},
+		{"answer has a status of the host", "rule: unanimous", []string{`{"status":"NOT_RUN","violations":[]}`}, "escalate", false, 8},
+		{"rule reports an error", "rule: unanimous", []string{`{"error":{"code":"broken","message":"m","retryable":false}}`}, "escalate", false, 8},
 		{"quorum with a failure is permissive", "rule: quorum, quorum_threshold: 0.6", []string{passes, passes, fails}, "pass_permissive", true, 0},
 		{"quorum missed by errors", "rule: quorum, quorum_threshold: 0.6", []string{passes, "x", "y"}, "escalate", false, 7},
 		{"first failure", "rule: strict_first_failure", []string{passes, "x"}, "fail", false, 1},
@@ -209,7 +209,7 @@ verification:
 func TestNothingEvaluatedIsNotAPass(t *testing.T) {
 	w := newWorld(t)
 	w.says("empty", emptyOutput)
-	res := w.run(w.plan(strict, "steps:\n  - {id: only, module: empty.wasm, role: retrieval, claims: false}\nverification:\n  arbitration: {rule: unanimous}\n"))
+	res := w.run(w.plan(strict, "steps:\n  - {id: only, module: empty.wasm, role: retrieval, claims: false}\nverification:\n  rules: []\n  arbitration: {rule: unanimous}\n"))
 	if res.Result != "escalate" || res.Exit() != engine.ExitNothingEvaluated {
 		t.Errorf("result %q exit %d reasons %q", res.Result, res.Exit(), res.Reasons)
 	}

@@ -74,6 +74,8 @@ func (w *world) open(dir string) {
 	}
 }
 
+const wants = `{"capability":"clock","reason":"a test"},{"capability":"random","reason":"a test"},{"capability":"effect:http","reason":"a test"}`
+
 // module writes a guest beside the manifest.
 func (w *world) module(name string, kind abi.Kind, wat string, rules ...string) {
 	w.t.Helper()
@@ -81,7 +83,7 @@ func (w *world) module(name string, kind abi.Kind, wat string, rules ...string) 
 	for _, r := range rules {
 		infos = append(infos, fmt.Sprintf(`{"rule_id":%q,"severity":"error","randomness":"deterministic","target":"any"}`, r))
 	}
-	meta := fmt.Sprintf(`{"abi":1,"kind":%q,"name":%q,"version":"0.1.0","description":"a test guest","license":"Apache-2.0","source":"tests","wants":[]`, kind, name)
+	meta := fmt.Sprintf(`{"abi":1,"kind":%q,"name":%q,"version":"0.1.0","description":"a test guest","license":"Apache-2.0","source":"tests","wants":[`+wants+`]`, kind, name)
 	if len(infos) > 0 {
 		meta += `,"rules":[` + strings.Join(infos, ",") + `]`
 	}
