@@ -27,6 +27,9 @@ const (
 	nameBytesMax       = 64 << 10 // of one import, export or custom section name
 	faultsMax          = 100      // listed in one Refusal
 
+	// Engines hold one body to some 7 MB; only bodies of little but loops grow so far.
+	preparedBodyBytesMax = 4 << 20
+
 	moduleBytesMax   = abi.ModuleBytesMax
 	preparedBytesMax = abi.PreparedBytesMax
 	metadataBytesMax = abi.MetadataBytesMax

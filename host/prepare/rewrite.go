@@ -55,6 +55,9 @@ func (w *codeWriter) body(m *module, s span, b *body) {
 		return
 	}
 	w.scratch = m.rewrite(w.scratch[:0], s, b)
+	if len(w.scratch) > preparedBodyBytesMax {
+		m.faults.add(s.start, codeAboveLimit, "", "the prepared body has %d bytes, above the limit prepared_body_bytes_max %d", len(w.scratch), preparedBodyBytesMax)
+	}
 	w.out = append(appendU32(w.out, uint32(len(w.scratch))), w.scratch...)
 	if len(w.out) > preparedBytesMax {
 		m.faults.add(s.start, codeAboveLimit, "", "the prepared module is above the limit prepared_bytes_max %d", preparedBytesMax)
