@@ -200,7 +200,7 @@ func (m *Manifest) readVerification(r *reader) func(n *node, path string) {
 	return func(n *node, path string) {
 		o := r.object(n, path)
 		o.required("rules", "", func(n *node, path string) {
-			r.list(n, path, 1, RulesMax, func(n *node, path string) { m.Rules = append(m.Rules, readRule(r, n, path)) })
+			r.list(n, path, 0, RulesMax, func(n *node, path string) { m.Rules = append(m.Rules, readRule(r, n, path)) })
 		})
 		o.optional("arbitration", func(n *node, path string) { m.Arbitration = readArbitration(r, n, path) })
 		o.end()
