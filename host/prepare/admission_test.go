@@ -24,15 +24,11 @@ func guestText(more string) string {
 // anyFeature has wat2wasm write what admission is to refuse.
 var anyFeature = []string{"--no-check", "--enable-all"}
 
-// TestAdmission lists texts with the codes they are refused with; no codes mean
+// admissionCases are texts with the codes they are refused with; no codes mean
 // that the module is admitted.
-func TestAdmission(t *testing.T) {
+func admissionCases() []admissionCase {
 	body := func(code string) string { return guestText(`(func ` + code + `)`) }
-	cases := []struct {
-		name  string
-		text  string
-		codes []string
-	}{
+	return []admissionCase{
 		{"a guest", guestText(""), nil},
 		{"a rule", strings.Replace(guestText(""), "writ_execute", "writ_verify", 1), nil},
 		{"with _start as well", guestText(`(func (export "_start"))`), nil},
@@ -76,7 +72,13 @@ func TestAdmission(t *testing.T) {
 		{"a local past the end", body(`(drop (local.get 0))`), []string{codeIndex}},
 		{"a table past the end", body(`(call_indirect (param) (i32.const 0))`), []string{codeIndex}},
 		{"two faulty bodies", guestText(`(func (i32.add)) (func (drop))`), []string{codeType, codeType}},
+	}
+}
 
+// limitCases are those of [TestAdmission] about segments and limits.
+func limitCases() []admissionCase {
+	body := func(code string) string { return guestText(`(func ` + code + `)`) }
+	return []admissionCase{
 		{"a data segment at the end", guestText(`(data (i32.const 65536) "")`), nil},
 		{"an empty data segment past the end", guestText(`(data (i32.const 65537) "")`), []string{codeOutOfBounds}},
 		{"a data segment across the end", guestText(`(data (i32.const 65535) "ab")`), []string{codeOutOfBounds}},
@@ -103,7 +105,16 @@ func TestAdmission(t *testing.T) {
 		{"a body of loops that grows too long", body(strings.Repeat("loop end ", 150_000)), []string{codeAboveLimit}},
 		{"a body above the limit", body(strings.Repeat("nop ", 512<<10)), []string{codeAboveLimit}},
 	}
-	for _, c := range cases {
+}
+
+type admissionCase struct {
+	name  string
+	text  string
+	codes []string
+}
+
+func TestAdmission(t *testing.T) {
+	for _, c := range append(admissionCases(), limitCases()...) {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Prepare(wat(t, c.text, anyFeature...), Options{})
 			if diff := cmp.Diff(c.codes, codesOf(err)); diff != "" {
@@ -126,19 +137,16 @@ func custom(name, content string) []byte {
 	return append(appendName([]byte{sectionCustom}, name), content...)
 }
 
-// TestBinaryAdmission lists what only bytes can say.
-func TestBinaryAdmission(t *testing.T) {
-	guest := wat(t, guestText(""))
-	types := []byte{sectionType, 1, 0x60, 0, 0}
-	funcs := []byte{sectionFunction, 1, 0}
-	code := func(body ...byte) []byte {
-		return append([]byte{sectionCode, 1, byte(len(body))}, body...)
-	}
-	cases := []struct {
-		name  string
-		wasm  []byte
-		codes []string
-	}{
+type binaryCase struct {
+	name  string
+	wasm  []byte
+	codes []string
+}
+
+// fileCases are files that fail, or pass, before any body is read.
+func fileCases(guest []byte) []binaryCase {
+	types, funcs := emptyType, oneFunction
+	return []binaryCase{
 		{"nothing", nil, []string{codeNotWasm}},
 		{"two bytes of the magic", []byte("\x00a"), []string{codeTruncated}},
 		{"no version", []byte("\x00asm"), []string{codeTruncated}},
@@ -163,10 +171,27 @@ func TestBinaryAdmission(t *testing.T) {
 		{"two memories", sections([]byte{sectionMemory, 2, 0, 1, 0, 1}), []string{codeMultiMemory}},
 		{"a count beyond the section", sections([]byte{sectionType, 0xff, 0x7f}), []string{codeTruncated}},
 		{"4 billion types", sections([]byte{sectionType, 0xff, 0xff, 0xff, 0xff, 0x0f}), []string{codeAboveLimit}},
-		{"4 billion locals", sections(types, funcs, code(1, 0xff, 0xff, 0xff, 0xff, 0x0f, i32, opEnd)), []string{codeAboveLimit}},
+		{"4 billion locals", sections(types, funcs, oneBody(1, 0xff, 0xff, 0xff, 0xff, 0x0f, i32, opEnd)), []string{codeAboveLimit}},
 		{"an integer of six bytes", sections([]byte{sectionType, 0x80, 0x80, 0x80, 0x80, 0x80, 0}), []string{codeMalformed}},
 		{"an integer with a bit too many", sections([]byte{sectionType, 0x80, 0x80, 0x80, 0x80, 0x10}), []string{codeMalformed}},
 		{"a number padded to five bytes", sections([]byte{sectionType, 0x81, 0x80, 0x80, 0x80, 0, 0x60, 0, 0}), nil},
+	}
+}
+
+var (
+	emptyType   = []byte{sectionType, 1, 0x60, 0, 0}
+	oneFunction = []byte{sectionFunction, 1, 0}
+)
+
+// oneBody is a code section of one body.
+func oneBody(body ...byte) []byte {
+	return append([]byte{sectionCode, 1, byte(len(body))}, body...)
+}
+
+// bodyBytesCases are about bodies, expressions and custom sections.
+func bodyBytesCases() []binaryCase {
+	types, funcs, code := emptyType, oneFunction, oneBody
+	return []binaryCase{
 		{"a function without body", sections(types, funcs), []string{codeMalformed}},
 		{"a body without function", sections(types, code(0, opEnd)), []string{codeMalformed}},
 		{"a body", sections(types, funcs, code(0, opEnd)), nil},
@@ -192,7 +217,12 @@ func TestBinaryAdmission(t *testing.T) {
 		{"a thousand faulty exports", sections(append(appendU32([]byte{sectionExport}, 1000), bytes.Repeat([]byte{0, 0, 0}, 1000)...)),
 			append(slices.Repeat([]string{codeIndex}, faultsMax-1), codeMoreFaults)},
 	}
-	for _, c := range cases {
+}
+
+// TestBinaryAdmission lists what only bytes can say.
+func TestBinaryAdmission(t *testing.T) {
+	guest := wat(t, guestText(""))
+	for _, c := range append(fileCases(guest), bodyBytesCases()...) {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := prepare(c.wasm, anything)
 			if diff := cmp.Diff(c.codes, codesOf(err)); diff != "" {
