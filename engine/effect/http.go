@@ -12,212 +12,264 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
-	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/writrun/writ/engine/flow"
 	"github.com/writrun/writ/guest-abi/abi"
 )
 
-// HTTPConfig says how the http driver reaches the network. Its zero value uses
-// the system's resolver, dialer and roots.
+// Limits of an http exchange beside those of its grant.
+const (
+	RedirectsMax           = 5
+	ResponseHeaderBytesMax = 64 << 10
+	addressesMax           = 64 // addresses of one name
+)
+
+// HTTPConfig is what the http driver is made of. The zero value is the system's
+// resolver, dialer and certificate authorities.
 type HTTPConfig struct {
-	Resolver Resolver
-	Dial     func(ctx context.Context, network, address string) (net.Conn, error)
-	RootCAs  *x509.CertPool
+	Resolver interface {
+		LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+	}
+	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	RootCAs *x509.CertPool
 }
 
-// HTTP is the driver "http": one request to an address the grant names, and
-// nothing else. It takes no proxy from the environment, keeps no cookie and no
-// connection, and dials only addresses it has checked.
-type HTTP struct {
-	resolver Resolver
-	dialer   func(ctx context.Context, network, address string) (net.Conn, error)
-	roots    *x509.CertPool
-	unmaps   bool // the system's resolver writes IPv4 addresses in their mapped form
-}
+// HTTP is the http driver. Each try has a connection of its own, so that what
+// one grant may reach is never left open for another. It knows no proxy and
+// keeps no cookies.
+type HTTP struct{ config HTTPConfig }
 
-// NewHTTP returns the driver.
+// NewHTTP returns an http driver.
 func NewHTTP(c HTTPConfig) *HTTP {
-	h := &HTTP{resolver: c.Resolver, dialer: c.Dial, roots: c.RootCAs}
-	if h.resolver == nil {
-		h.resolver, h.unmaps = net.DefaultResolver, true
+	if c.Resolver == nil {
+		c.Resolver = net.DefaultResolver
 	}
-	if h.dialer == nil {
-		h.dialer = new(net.Dialer).DialContext
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{}).DialContext
 	}
-	return h
+	return &HTTP{config: c}
 }
 
-// Name is "http".
+// Name returns "http".
 func (*HTTP) Name() string { return flow.DriverHTTP }
 
-// Covers reports whether a grant covers a request, by its method, URL and size.
-// Addresses are checked when the request is performed.
+// Covers returns nil if the request has the driver's form and the grant reaches
+// its method and url.
 func (*HTTP) Covers(g flow.Effect, request []byte) error {
-	if n := uint64(len(request)); n > g.RequestBytesMax {
-		return fmt.Errorf("request of %d bytes is above request_bytes_max %d", n, g.RequestBytesMax)
-	}
-	t, err := readRequest(request)
-	if err != nil {
-		return err
-	}
-	return t.covers(g)
-}
-
-// Perform sends the request once, follows redirects of GET and HEAD that the
-// grant covers as well, and returns the complete response.
-func (h *HTTP) Perform(ctx context.Context, a Attempt) Outcome {
-	m := NewMasker(a.Secrets)
-	return m.Outcome(h.perform(ctx, a, m))
-}
-
-func (h *HTTP) perform(ctx context.Context, a Attempt, m *Masker) Outcome {
-	t, err := readRequest(a.Request)
-	if err != nil {
-		return failed(abi.Invalid, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(a.Grant.TimeoutMillis)*time.Millisecond)
-	defer cancel()
-	setHeaders(t, a)
-	for hops := 0; ; hops++ {
-		if err := t.covers(a.Grant); err != nil {
-			return failed(abi.NotGranted, err)
-		}
-		out, next := h.exchange(ctx, t, a.Grant, m)
-		if next == nil {
-			return out
-		}
-		if hops == RedirectsMax {
-			return failed(abi.Unavailable, fmt.Errorf("more than %d redirects", RedirectsMax))
-		}
-		t = next
-	}
-}
-
-// setHeaders adds what the host knows and the guest must not: the idempotency
-// key and the secrets the grant binds.
-func setHeaders(t *target, a Attempt) {
-	t.headers.Set("User-Agent", "writ")
-	if a.Key != "" {
-		t.headers.Set("Idempotency-Key", a.Key)
-	}
-	for _, s := range a.Grant.Secrets {
-		t.headers.Set(s.Header, a.Secrets[s.Name].value)
-	}
-}
-
-// exchange sends t and reads the answer. next is where a redirect leads.
-func (h *HTTP) exchange(ctx context.Context, t *target, g flow.Effect, m *Masker) (out Outcome, next *target) {
-	addrs, err := h.resolve(ctx, t.url.Hostname(), g)
-	switch {
-	case errors.Is(err, errAddress):
-		return failed(abi.NotGranted, err), nil
-	case err != nil:
-		return failed(abi.Unavailable, plainError(err)), nil
-	}
-	var sent atomic.Bool
-	var details Details
-	client := h.transport(addrs, t.port)
-	defer client.CloseIdleConnections()
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) {
-		// From here on bytes may be on their way.
-		sent.Store(true)
-		details.Peer = c.Conn.RemoteAddr().String()
-	}})
-	req, err := http.NewRequestWithContext(traced, t.method, t.url.String(), bytes.NewReader(t.body))
-	if err != nil {
-		return failed(abi.Invalid, err), nil
-	}
-	req.Header = t.headers.Clone()
-	res, err := client.RoundTrip(req)
-	if err != nil {
-		return h.broken(sent.Load(), details, err), nil
-	}
-	defer res.Body.Close()
-	details.HTTPStatus = res.StatusCode
-	if res.TLS != nil && len(res.TLS.PeerCertificates) > 0 {
-		details.Certificate = string(abi.DigestOf(res.TLS.PeerCertificates[0].Raw))
-	}
-	if next, err := redirect(t, res); next != nil || err != nil {
-		if err != nil {
-			out = failed(abi.Unavailable, err)
-		}
-		return out, next
-	}
-	body, err := io.ReadAll(io.LimitReader(res.Body, int64(g.ResponseBytesMax)+1))
-	switch {
-	case err != nil:
-		return h.broken(true, details, err), nil
-	case uint64(len(body)) > g.ResponseBytesMax:
-		// The far side has answered: the effect happened, only its answer is lost.
-		details.Error = fmt.Sprintf("the response is above response_bytes_max %d", g.ResponseBytesMax)
-		return Outcome{Status: StatusOK, Code: abi.TooLarge, Details: details}, nil
-	}
-	if out, err = showResponse(res, body, m); err != nil {
-		details.Error = err.Error()
-		out = Outcome{Status: StatusOK, Code: abi.Unavailable, Withheld: true}
-	}
-	out.Details = details
-	return out, nil
-}
-
-// transport makes a client of one exchange that dials the checked addresses.
-func (h *HTTP) transport(addrs []netip.Addr, port uint16) *http.Transport {
-	return &http.Transport{
-		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return h.dial(ctx, network, addrs, port)
-		},
-		TLSClientConfig:        &tls.Config{RootCAs: h.roots, MinVersion: tls.VersionTLS12},
-		DisableKeepAlives:      true,
-		MaxResponseHeaderBytes: ResponseHeaderBytesMax,
-	}
-}
-
-// broken is an exchange without a complete answer: unknown if any byte may have
-// reached the far side.
-func (h *HTTP) broken(sent bool, details Details, err error) Outcome {
-	details.Error = plainError(err).Error()
-	if !sent {
-		return Outcome{Status: StatusFailed, Code: abi.Unavailable, Details: details}
-	}
-	return Outcome{Status: StatusUnknown, Code: abi.Unavailable, Details: details}
-}
-
-// plainError puts the usual ends of an exchange in words that do not change.
-func plainError(err error) error {
-	var cert *tls.CertificateVerificationError
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return errors.New("no answer within timeout_ms")
-	case errors.Is(err, context.Canceled):
-		return errors.New("the run was cancelled")
-	case errors.As(err, &cert):
-		return fmt.Errorf("the peer's certificate is not valid: %w", cert.Err)
-	}
+	_, err := readRequest(g, request)
 	return err
 }
 
-// redirect returns where a response sends a GET or HEAD. On the way to another
-// scheme, host or port every header of guest and secrets stays behind.
-func redirect(t *target, res *http.Response) (*target, error) {
-	location := res.Header.Get("Location")
-	if location == "" || t.method != http.MethodGet && t.method != http.MethodHead || !slices.Contains([]int{301, 302, 303, 307, 308}, res.StatusCode) {
+// Perform sends the request once and follows redirects of GET and HEAD that
+// stay inside the grant. A complete response of any status is ok: what it means
+// is the guest's matter. Before a connection stands nothing was sent, and the
+// outcome is failed; an error after that leaves it unknown.
+func (h *HTTP) Perform(ctx context.Context, a Attempt) Outcome {
+	req, err := readRequest(a.Grant, a.Request)
+	if err != nil {
+		return failed(abi.NotGranted, err)
+	}
+	own := http.Header{"Idempotency-Key": {a.Key}}
+	for name, value := range req.Headers {
+		own.Set(name, value)
+	}
+	for _, bound := range a.Grant.Secrets {
+		s, ok := a.Secrets[bound.Name]
+		if !ok || s.reveal() == "" {
+			return failed(abi.NotGranted, fmt.Errorf("secret %s of the grant was not given", bound.Name))
+		}
+		own.Set(bound.Header, s.reveal())
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(a.Grant.TimeoutMillis)*time.Millisecond)
+	defer cancel()
+	transport := h.transport(a.Grant)
+	defer transport.CloseIdleConnections()
+	x := exchange{transport: transport, grant: a.Grant, masker: NewMasker(a.Secrets)}
+	return x.run(ctx, req, own)
+}
+
+// transport returns what sends the requests of one try.
+func (h *HTTP) transport(g flow.Effect) *http.Transport {
+	return &http.Transport{
+		DisableKeepAlives:      true, // also: nothing is ever sent twice unasked
+		MaxResponseHeaderBytes: ResponseHeaderBytesMax,
+		TLSClientConfig:        &tls.Config{RootCAs: h.config.RootCAs, MinVersion: tls.VersionTLS12},
+		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{}, // HTTP/1.1 only
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			return h.dial(ctx, g.Networks, address)
+		},
+	}
+}
+
+// dial resolves a name, refuses it if any of its addresses is out of reach, and
+// connects to the first that answers. What was checked is what is dialed: the
+// name is not looked up again.
+func (h *HTTP) dial(ctx context.Context, networks []string, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	var addrs []netip.Addr
+	if literal, err := netip.ParseAddr(host); err == nil {
+		addrs = []netip.Addr{literal}
+	} else if addrs, err = h.config.Resolver.LookupNetIP(ctx, "ip", host); err != nil {
+		return nil, fmt.Errorf("resolve %s: %w", host, err)
+	}
+	if len(addrs) == 0 || len(addrs) > addressesMax {
+		return nil, fmt.Errorf("resolve %s: %d addresses", host, len(addrs))
+	}
+	for i, addr := range addrs {
+		if addrs[i], err = checkAddress(addr, networks); err != nil {
+			return nil, fmt.Errorf("reach %s: %w", host, err)
+		}
+	}
+	var failures []error
+	for _, addr := range addrs {
+		conn, err := h.config.Dial(ctx, "tcp", net.JoinHostPort(addr.String(), port))
+		if err == nil {
+			return conn, nil
+		}
+		failures = append(failures, err)
+	}
+	return nil, errors.Join(failures...)
+}
+
+// exchange is one try: a request, and those its redirects lead to.
+type exchange struct {
+	transport *http.Transport
+	grant     flow.Effect
+	masker    *Masker
+	details   Details
+	sent      bool
+}
+
+// run sends req with the headers, and follows.
+func (x *exchange) run(ctx context.Context, req *request, headers http.Header) Outcome {
+	for hop := 0; ; hop++ {
+		resp, err := x.send(ctx, req, headers)
+		if err != nil {
+			return x.broken(err)
+		}
+		next, err := x.redirect(req, resp, hop)
+		if err != nil {
+			resp.Body.Close()
+			return x.end(StatusFailed, refusalCode(err), err)
+		}
+		if next == nil {
+			return x.receive(req, resp)
+		}
+		resp.Body.Close()
+		if next.origin() != req.origin() {
+			headers = http.Header{}
+		}
+		req = next
+	}
+}
+
+// send sends one request and reads the head of its response.
+func (x *exchange) send(ctx context.Context, req *request, headers http.Header) (*http.Response, error) {
+	x.sent, x.details = false, Details{}
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		x.sent = true
+		x.details.Peer = info.Conn.RemoteAddr().String()
+		if secure, ok := info.Conn.(*tls.Conn); ok {
+			x.details.Certificate = string(abi.DigestOf(secure.ConnectionState().PeerCertificates[0].Raw))
+		}
+	}})
+	out, err := http.NewRequestWithContext(ctx, req.Method, req.url.String(), bytes.NewReader(req.body))
+	if err != nil {
+		return nil, err
+	}
+	out.Header = headers.Clone()
+	out.Header.Set("User-Agent", "writ")
+	resp, err := x.transport.RoundTrip(out)
+	if err != nil {
+		return nil, err
+	}
+	x.details.HTTPStatus = resp.StatusCode
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		resp.Body.Close()
+		return nil, errors.New("the far side switched protocols")
+	}
+	return resp, nil
+}
+
+// redirect returns the request a response leads to, nil if it is the last, or
+// an error if it leads where the grant does not.
+func (x *exchange) redirect(req *request, resp *http.Response, hop int) (*request, error) {
+	location := resp.Header.Get("Location")
+	if location == "" || req.Method != http.MethodGet && req.Method != http.MethodHead {
 		return nil, nil
 	}
-	where, err := t.url.Parse(location)
-	if err != nil {
-		return nil, fmt.Errorf("redirect to %.200q: it cannot be read", location)
+	switch resp.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	default:
+		return nil, nil
 	}
-	where.Fragment, where.RawFragment = "", ""
-	u, port, err := normalURL(where.String())
+	if hop >= RedirectsMax {
+		return nil, fmt.Errorf("more than %d redirects", RedirectsMax)
+	}
+	to, err := req.url.Parse(location)
 	if err != nil {
+		return nil, &refusal{"redirect to a url that cannot be read"}
+	}
+	to.Fragment, to.RawFragment = "", ""
+	next := &request{Method: req.Method, URL: to.String()}
+	if err := next.reach(x.grant); err != nil {
 		return nil, fmt.Errorf("redirect: %w", err)
 	}
-	next := &target{method: t.method, url: u, port: port, headers: t.headers}
-	if u.Scheme != t.url.Scheme || u.Hostname() != t.url.Hostname() || port != t.port {
-		next.headers = http.Header{"User-Agent": {"writ"}}
-	}
 	return next, nil
+}
+
+// broken is the outcome of a try that ended without a response.
+func (x *exchange) broken(err error) Outcome {
+	if x.sent {
+		return x.end(StatusUnknown, abi.Unavailable, err)
+	}
+	return x.end(StatusFailed, refusalCode(err), err)
+}
+
+func (x *exchange) end(status Status, code abi.Code, err error) Outcome {
+	out := Outcome{Status: status, Code: code, Details: x.details}
+	out.Details.Error = err.Error()
+	return x.masker.Outcome(out)
+}
+
+// receive reads a response to its end. The limit counts bytes after
+// decompression.
+func (x *exchange) receive(req *request, resp *http.Response) Outcome {
+	defer resp.Body.Close()
+	limit := int64(x.grant.ResponseBytesMax)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	if int64(len(body)) > limit {
+		return x.end(StatusOK, abi.TooLarge, fmt.Errorf("response is above response_bytes_max %d", limit))
+	}
+	if err != nil {
+		return x.broken(fmt.Errorf("read response: %w", err))
+	}
+	// Masked here too: what goes into base64 below must be masked before.
+	body, ok := x.masker.Mask(body)
+	if !ok {
+		out := x.end(StatusOK, abi.Unavailable, errors.New("a secret could not be removed from the response"))
+		out.Withheld = true
+		return out
+	}
+	text, err := encodeResponse(resp.StatusCode, resp.Header, body)
+	if err != nil {
+		return x.broken(err)
+	}
+	return x.masker.Outcome(Outcome{Status: StatusOK, Response: text, Details: x.details})
+}
+
+// refusal is an error that is the grant's doing and not the network's.
+type refusal struct{ text string }
+
+func (r *refusal) Error() string { return r.text }
+
+func refusalCode(err error) abi.Code {
+	if r := (*refusal)(nil); errors.As(err, &r) {
+		return abi.NotGranted
+	}
+	return abi.Unavailable
 }

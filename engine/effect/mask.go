@@ -29,8 +29,15 @@ type Masker struct{ needles [][]byte }
 func NewMasker(secrets map[string]Secret) *Masker {
 	m := &Masker{}
 	for _, s := range secrets {
-		if s.value != "" {
-			m.needles = append(m.needles, forms(s.value)...)
+		value := s.reveal()
+		if value == "" {
+			continue
+		}
+		m.needles = append(m.needles, forms(value)...)
+		if strings.ContainsAny(value, " \t") {
+			// As a web form writes it, and as it is left where lines are unwrapped.
+			m.needles = append(m.needles, []byte(strings.ReplaceAll(value, " ", "+")),
+				[]byte(strings.Join(strings.Fields(value), "")))
 		}
 	}
 	return m

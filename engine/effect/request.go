@@ -4,15 +4,10 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -20,179 +15,223 @@ import (
 	"github.com/writrun/writ/guest-abi/abi"
 )
 
-// Limits of the http driver that no grant changes.
+// Limits of a request's parts; the whole is limited by its grant.
 const (
-	RedirectsMax           = 5
-	ResponseHeaderBytesMax = 64 << 10
-	HeaderValueBytesMax    = 4 << 10 // a header a guest sets
-	requestDepthMax        = 8       // nesting of a request's JSON
+	URLBytesMax    = 8 << 10
+	HeaderBytesMax = 8 << 10 // one value
+	requestDepth   = 2       // JSON: the request and its headers
 )
 
-// Headers a guest may set, and those of a response it may see, in lower case.
-var (
-	requestHeaders  = []string{"accept", "accept-language", "content-type", "if-match", "if-modified-since", "if-none-match", "if-unmodified-since"}
-	responseHeaders = []string{"cache-control", "content-language", "content-type", "etag", "last-modified", "location", "retry-after"}
-)
-
-// HTTPRequest is the message a guest gives the http driver.
-type HTTPRequest struct {
-	Method     string            `json:"method"`
-	URL        string            `json:"url"`
-	Headers    map[string]string `json:"headers,omitempty"` // accept, accept-language, content-type and if-*
-	Body       string            `json:"body,omitempty"`
-	BodyBase64 string            `json:"body_base64,omitempty"` // instead of body, for bytes that are not text
+// guestHeaders are the headers a guest may set.
+func guestHeaders() []string {
+	return []string{"accept", "accept-language", "content-language", "content-type", "if-match", "if-modified-since",
+		"if-none-match", "if-unmodified-since", "prefer", "range"}
 }
 
-// HTTPResponse is the message the guest is shown.
-type HTTPResponse struct {
-	Status     int               `json:"status"`
-	Headers    map[string]string `json:"headers"` // the few of responseHeaders, names in lower case
-	Body       string            `json:"body,omitempty"`
-	BodyBase64 string            `json:"body_base64,omitempty"` // instead of body, where that is not UTF-8
+// guardedHeaders steer the exchange itself; no secret may stand in them.
+func guardedHeaders() []string {
+	return []string{"accept-encoding", "connection", "content-length", "expect", "host", "idempotency-key", "keep-alive",
+		"proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "user-agent"}
 }
 
-// target is a request that was read and checked.
-type target struct {
-	method  string
-	url     *url.URL
-	port    uint16
-	headers http.Header
-	body    []byte
+// request is what a guest hands the http driver.
+type request struct {
+	Method  string
+	URL     string
+	Headers map[string]string
+
+	body []byte
+	url  *url.URL // normalised
 }
 
-// readRequest reads a guest's request; grants are not yet looked at.
-func readRequest(b []byte) (*target, error) {
-	if err := abi.CheckJSON(b, requestDepthMax); err != nil {
-		return nil, fmt.Errorf("request: %w", err)
+// readRequest reads a request and checks it against a grant.
+func readRequest(g flow.Effect, data []byte) (*request, error) {
+	if uint64(len(data)) > g.RequestBytesMax {
+		return nil, fmt.Errorf("request of %d bytes is above request_bytes_max %d", len(data), g.RequestBytesMax)
 	}
-	var r HTTPRequest
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
-		return nil, fmt.Errorf("request: %w", err)
+	r, err := decodeRequest(data)
+	if err != nil {
+		return nil, fmt.Errorf("read http request: %w", err)
 	}
-	t := &target{method: r.Method, headers: http.Header{}, body: []byte(r.Body)}
-	var err error
-	if t.url, t.port, err = normalURL(r.URL); err != nil {
+	if err := r.checkHeaders(g.Secrets); err != nil {
 		return nil, err
 	}
-	if r.BodyBase64 != "" {
-		if t.body, err = base64.StdEncoding.Strict().DecodeString(r.BodyBase64); err != nil || r.Body != "" {
-			return nil, errors.New("request: body_base64 is not base64, or stands beside body")
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
-		value := r.Headers[name]
-		switch {
-		case !slices.Contains(requestHeaders, strings.ToLower(name)):
-			return nil, fmt.Errorf("request: header %.60q is none a guest may set (%s)", name, strings.Join(requestHeaders, ", "))
-		case t.headers.Get(name) != "":
-			return nil, fmt.Errorf("request: header %q is given twice", name)
-		case len(value) > HeaderValueBytesMax || strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' }):
-			return nil, fmt.Errorf("request: header %q is longer than %d bytes or not plain ASCII", name, HeaderValueBytesMax)
-		}
-		t.headers.Set(name, value)
-	}
-	return t, nil
+	return r, r.reach(g)
 }
 
-// normalURL reads a URL that has one reading only.
-func normalURL(text string) (*url.URL, uint16, error) {
-	refuse := func(why string) (*url.URL, uint16, error) { return nil, 0, fmt.Errorf("url %.200q %s", text, why) }
-	if strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' || c == '\\' }) {
-		return refuse("has characters that must be percent-encoded")
+// decodeRequest reads {method, url, headers, body | body_base64}. Names are
+// exact, and method and url must be there.
+func decodeRequest(data []byte) (*request, error) {
+	if err := abi.CheckJSON(data, requestDepth); err != nil {
+		return nil, err
 	}
-	u, err := url.Parse(text)
-	if err != nil {
-		return refuse("cannot be read")
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil || fields == nil {
+		return nil, fmt.Errorf("it is not an object")
 	}
-	u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
+	r := &request{}
+	var body, encoded *string
+	into := map[string]any{"method": &r.Method, "url": &r.URL, "headers": &r.Headers, "body": &body, "body_base64": &encoded}
+	names := make([]string, 0, len(fields))
+	for name := range fields {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		target, known := into[name]
+		if !known {
+			return nil, fmt.Errorf("unknown field %.80q", name)
+		}
+		if bytes.Contains(fields[name], []byte("null")) && !json.Valid(bytes.ReplaceAll(fields[name], []byte("null"), []byte(" "))) {
+			return nil, fmt.Errorf("field %s is or has null", name)
+		}
+		if err := json.Unmarshal(fields[name], target); err != nil {
+			return nil, fmt.Errorf("field %s has the wrong type", name)
+		}
+	}
 	switch {
-	case u.Scheme != "http" && u.Scheme != "https":
-		return refuse("is neither http nor https")
-	case u.User != nil:
-		return refuse("has user information; bind a secret to a header")
-	case u.Opaque != "" || u.Hostname() == "" || strings.HasSuffix(u.Hostname(), ".") || strings.HasSuffix(u.Host, ":"):
-		return refuse("has no plain host")
-	case u.Fragment != "" || strings.Contains(text, "#"):
-		return refuse("has a fragment")
-	}
-	if u.Path == "" {
-		u.Path = "/"
-	}
-	clean := path.Clean(u.Path)
-	if clean != "/" && strings.HasSuffix(u.Path, "/") {
-		clean += "/"
-	}
-	if clean != u.Path || u.RawPath != "" {
-		return refuse("has a path that is not in its plain form")
-	}
-	port := uint64(80)
-	if u.Scheme == "https" {
-		port = 443
-	}
-	if p := u.Port(); p != "" {
-		if port, err = strconv.ParseUint(p, 10, 16); err != nil || port == 0 || strconv.FormatUint(port, 10) != p {
-			return refuse("has no plain port")
+	case r.Method == "" || r.URL == "":
+		return nil, fmt.Errorf("method or url is missing")
+	case body != nil && encoded != nil:
+		return nil, fmt.Errorf("body and body_base64 exclude each other")
+	case (body != nil || encoded != nil) && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		return nil, fmt.Errorf("%s has no body", r.Method)
+	case body != nil:
+		r.body = []byte(*body)
+	case encoded != nil:
+		b, err := base64.StdEncoding.Strict().DecodeString(*encoded)
+		if err != nil {
+			return nil, fmt.Errorf("body_base64 is not standard base64 with padding")
 		}
+		r.body = b
 	}
-	return u, uint16(port), nil
+	return r, nil
 }
 
-// covers checks a target against one grant.
-func (t *target) covers(g flow.Effect) error {
-	for _, a := range g.Allow {
-		reach, err := flow.ParseReach(a.URLPrefix)
-		if err != nil {
-			return err
+// checkHeaders checks the guest's headers and those secrets are bound to.
+func (r *request) checkHeaders(secrets []flow.Secret) error {
+	bound := map[string]bool{}
+	for _, s := range secrets {
+		name := strings.ToLower(s.Header)
+		if slices.Contains(guardedHeaders(), name) {
+			return fmt.Errorf("secret %s is bound to header %s, which the driver sets itself", s.Name, name)
 		}
-		if slices.Contains(a.Methods, t.method) && reaches(reach, t) {
+		bound[name] = true
+	}
+	names := make([]string, 0, len(r.Headers))
+	for name := range r.Headers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	seen := map[string]bool{}
+	for _, name := range names {
+		lower, value := strings.ToLower(name), r.Headers[name]
+		switch {
+		case !slices.Contains(guestHeaders(), lower):
+			return fmt.Errorf("header %.80q is not one a guest may set: %s", name, strings.Join(guestHeaders(), ", "))
+		case seen[lower]:
+			return fmt.Errorf("header %s is given twice", lower)
+		case bound[lower]:
+			return fmt.Errorf("header %s is bound to a secret", lower)
+		case len(value) > HeaderBytesMax:
+			return fmt.Errorf("header %s is longer than %d bytes", lower, HeaderBytesMax)
+		case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' }):
+			return fmt.Errorf("header %s has bytes that are not printable ASCII", lower)
+		}
+		seen[lower] = true
+	}
+	return nil
+}
+
+// reach normalises the url and checks that an entry of the grant allows it.
+func (r *request) reach(g flow.Effect) error {
+	u, to, err := normalize(r.URL)
+	if err != nil {
+		return err
+	}
+	r.url = u
+	for _, allow := range g.Allow {
+		from, err := flow.ParseReach(allow.URLPrefix)
+		if err == nil && slices.Contains(allow.Methods, r.Method) && covers(from, to) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%.20s %s is covered by no allow of the grant", t.method, t.url)
+	return &refusal{fmt.Sprintf("no grant allows %.16s %s://%s:%d%.200s", r.Method, to.Scheme, to.Host, to.Port, to.PathPrefix)}
 }
 
-func reaches(r flow.Reach, t *target) bool {
-	if r.Scheme != t.url.Scheme || r.Port != t.port || !hostMatches(r.Host, t.url.Hostname()) {
+// origin is what must stay equal for headers to travel along a redirect.
+func (r *request) origin() string { return r.url.Scheme + "://" + r.url.Host }
+
+// normalize reads a url, brings it to one form, and refuses what a server may
+// read as another place than this driver does.
+func normalize(text string) (*url.URL, flow.Reach, error) {
+	refuse := func(why string) (*url.URL, flow.Reach, error) {
+		return nil, flow.Reach{}, &refusal{fmt.Sprintf("url %.200q %s", text, why)}
+	}
+	if len(text) > URLBytesMax {
+		return refuse(fmt.Sprintf("is longer than %d bytes", URLBytesMax))
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return refuse("cannot be read")
+	case u.User != nil || strings.Contains(u.Host, "@"):
+		return refuse("has user information")
+	case u.Fragment != "" || strings.Contains(text, "#"):
+		return refuse("has a fragment")
+	case u.Opaque != "" || u.Host == "" || strings.Contains(u.Host, "*"):
+		return refuse("has no host")
+	case strings.ContainsFunc(u.RawQuery, func(c rune) bool { return c <= ' ' || c > '~' }):
+		return refuse("has a query with bytes that must be percent-encoded")
+	case u.Path != "" && !plainPath(u):
+		return refuse("has a path with dot segments, backslashes, or encoded slashes or percent signs")
+	}
+	to, err := flow.ParseReach(u.Scheme + "://" + strings.ToLower(u.Host))
+	if err != nil {
+		return refuse("has a scheme, host or port that is not in its plain form")
+	}
+	to.PathPrefix = "/" + strings.TrimPrefix(u.Path, "/")
+	plain := &url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.PathPrefix, RawQuery: u.RawQuery}
+	if strings.Contains(to.Host, ":") {
+		plain.Host = "[" + to.Host + "]"
+	}
+	if to.Port != map[string]uint16{"http": 80, "https": 443}[to.Scheme] {
+		plain.Host += fmt.Sprintf(":%d", to.Port)
+	}
+	return plain, to, nil
+}
+
+// plainPath reports whether a path means the same to every server. What stands
+// after a semicolon is a parameter to some, so a segment ends there too.
+func plainPath(u *url.URL) bool {
+	raw := strings.ToLower(u.EscapedPath())
+	if strings.Contains(raw, "%2f") || strings.ContainsAny(u.Path, "\\%") || !utf8.ValidString(u.Path) ||
+		strings.ContainsFunc(u.Path, func(c rune) bool { return c < ' ' || c == 0x7f }) {
 		return false
 	}
-	prefix := strings.TrimSuffix(r.PathPrefix, "/")
-	rest, ok := strings.CutPrefix(t.url.Path, prefix)
-	return ok && (rest == "" && !strings.HasSuffix(r.PathPrefix, "/") || strings.HasPrefix(rest, "/"))
-}
-
-// hostMatches compares hosts; "*.name" stands for exactly one label before name.
-func hostMatches(want, host string) bool {
-	name, wild := strings.CutPrefix(want, "*.")
-	if !wild {
-		return want == host
-	}
-	if _, err := netip.ParseAddr(host); err == nil {
-		return false
-	}
-	label, rest, ok := strings.Cut(host, ".")
-	return ok && label != "" && rest == name
-}
-
-// showResponse makes the message for the guest. The body is masked before it is
-// encoded, so that base64 hides nothing.
-func showResponse(res *http.Response, body []byte, m *Masker) (Outcome, error) {
-	masked, ok := m.Mask(body)
-	if !ok {
-		return Outcome{Status: StatusOK, Withheld: true, Code: abi.Unavailable}, nil
-	}
-	shown := HTTPResponse{Status: res.StatusCode, Headers: map[string]string{}}
-	for _, name := range responseHeaders {
-		if v := res.Header.Get(name); v != "" {
-			shown.Headers[name] = strings.ToValidUTF8(v, "�")
+	for segment := range strings.SplitSeq(u.Path, "/") {
+		segment, _, _ = strings.Cut(segment, ";")
+		if segment == "." || segment == ".." {
+			return false
 		}
 	}
-	if utf8.Valid(masked) {
-		shown.Body = string(masked)
-	} else {
-		shown.BodyBase64 = base64.StdEncoding.EncodeToString(masked)
+	return true
+}
+
+// covers reports whether a place is inside a grant's reach.
+func covers(from, to flow.Reach) bool {
+	if from.Scheme != to.Scheme || from.Port != to.Port {
+		return false
 	}
-	b, err := abi.EncodeMessage(shown)
-	return Outcome{Status: StatusOK, Response: b}, err
+	if suffix, wild := strings.CutPrefix(from.Host, "*."); wild {
+		label, rest, _ := strings.Cut(to.Host, ".")
+		if label == "" || rest != suffix {
+			return false
+		}
+	} else if from.Host != to.Host {
+		return false
+	}
+	prefix := strings.TrimSuffix(from.PathPrefix, "/")
+	rest, under := strings.CutPrefix(to.PathPrefix, prefix)
+	return under && (rest == "" || rest[0] == '/')
 }

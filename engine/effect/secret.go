@@ -17,8 +17,10 @@ const (
 
 // Secret is a named value that no text form of it shows.
 type Secret struct {
-	Name  string
-	value string
+	Name string
+	// value is behind a pointer because fmt, which asks no method of a field
+	// that is not exported, does not follow one.
+	value *string
 }
 
 const hidden = "[secret]"
@@ -29,8 +31,19 @@ func (s Secret) String() string { return s.Name + "=" + hidden }
 // GoString hides the value.
 func (s Secret) GoString() string { return s.String() }
 
+// Format hides the value from every verb.
+func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.String()) }
+
 // MarshalText hides the value.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// reveal returns the value, "" of the zero Secret.
+func (s Secret) reveal() string {
+	if s.value == nil {
+		return ""
+	}
+	return *s.value
+}
 
 // ParseSecret reads NAME=env:VAR or NAME=file:PATH and fetches the value. One
 // newline at the end of a file is not part of it. No error holds the value.
@@ -71,5 +84,5 @@ func newSecret(name, value string) (Secret, error) {
 	case strings.TrimSpace(value) != value:
 		return Secret{}, fmt.Errorf("secret %s: the value begins or ends with a space", name)
 	}
-	return Secret{Name: name, value: value}, nil
+	return Secret{Name: name, value: &value}, nil
 }
