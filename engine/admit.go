@@ -147,7 +147,8 @@ func (r *Runner) check(req Request) error {
 // newRun fixes the identity, seed and clock of a run that is not yet admitted.
 func (r *Runner) newRun(req Request) (*run, error) {
 	n := &run{Runner: r, req: req, plan: req.Plan, id: req.RunID, steps: map[abi.ID]*stepState{},
-		rules: map[abi.ID]flow.PlanRule{}, pinned: map[abi.ID]host.Dataset{}, compiled: map[abi.Digest]host.Compiled{}, slots: make(chan struct{}, r.Jobs)}
+		rules: map[abi.ID]flow.PlanRule{}, pinned: map[abi.ID]host.Dataset{}, compiled: map[abi.Digest]host.Compiled{}, slots: make(chan struct{}, r.Jobs),
+		denied: deniedCalls(req.Plan.EntropyBudget.AllowedSources)}
 	if n.id == "" {
 		var random [16]byte
 		if _, err := io.ReadFull(r.Rand, random[:]); err != nil {

@@ -21,6 +21,7 @@ func Codes() map[string]CodeDoc {
 		"authority_undecided":    {"The authority policy gave no valid answer, which is never a yes.", "Mend the policy; its error names the place."},
 		"undeclared_claims":      {"A step made claims although its manifest says claims: false, so no rule was required to judge them.", "Declare claims: true and name a rule for the step."},
 		"unknown_artifact":       {"A step named an artifact that it did not store.", "Store it with artifact_put and use the id that returns."},
+		stopEntropy:              {"A guest reached for a source of entropy that the manifest does not allow.", "Add the source to entropy_budget.allowed_sources, if the flow may draw on it."},
 		"invalid_output":         {"A guest returned bytes that are not a message of the ABI.", "Mend the module; the offset says where reading stopped."},
 		ReasonNothingEvaluated:   {"No rule gave a result, so there was nothing to decide on.", "Declare rules for what the flow claims."},
 		"no_decision":            {"The arbitration policy gave no valid answer.", "See the decision's trace in control with writ inspect RUN --events."},

@@ -33,6 +33,7 @@ type run struct {
 	pinned     map[abi.ID]host.Dataset
 	compiled   map[abi.Digest]host.Compiled
 	slots      chan struct{}
+	denied     map[uint16]string // host calls the entropy budget does not allow, and their sources
 	endedCount atomic.Int64
 }
 
@@ -142,15 +143,6 @@ func (r *run) closeModules() {
 		// holds memory until the engine is closed.
 		_ = c.Close(context.Background())
 	}
-}
-
-func (r *run) invoke(ctx context.Context, prepared abi.Digest, inv host.Invocation) (host.Outcome, error) {
-	inv.Seed, inv.ClockStepNanos = r.seed, r.plan.Clock.StepNanos
-	out, err := host.Invoke(ctx, r.compiled[prepared], inv)
-	if err != nil {
-		return out, fmt.Errorf("lane %s: %w", inv.Lane, err)
-	}
-	return out, nil
 }
 
 // append adds an event to a lane and returns its address.

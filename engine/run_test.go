@@ -304,3 +304,25 @@ verification:
 		t.Errorf("result %q", res.Result)
 	}
 }
+
+func TestSourceOutsideTheBudgetHaltsTheStep(t *testing.T) {
+	const imports = `(import "wasi_snapshot_preview1" "random_get" (func $get (param i32 i32) (result i32)))`
+	for _, c := range []struct{ name, sources, want string }{
+		{"allowed", "[seeded_rng, data]", "pass"},
+		{"not allowed", "[data]", "failed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.wants = "" // what WASI offers is not to be wanted, so no plan can see it coming
+			w.module("claims", abi.Executor, hosttest.Returning(imports, "(drop (call $get (i32.const 4096) (i32.const 8)))", oneClaim))
+			w.rules("r1", passes, "r1")
+			res := w.run(w.plan(strict, "entropy_budget: {allowed_sources: "+c.sources+", exhaustion_action: halt}\n"+oneStep("rule: unanimous", "r1")))
+			if res.Result != c.want {
+				t.Fatalf("result %q, want %q: %+v", res.Result, c.want, res.Steps)
+			}
+			if s := res.Steps[0]; c.want == "failed" && (s.Cause != "entropy_exhausted" || !strings.Contains(s.Detail, "entropy_budget.allowed_sources") || !strings.Contains(s.Detail, "seeded_rng")) {
+				t.Errorf("step %+v", s)
+			}
+		})
+	}
+}

@@ -148,8 +148,8 @@ func (r *run) execute(ctx context.Context, s *stepState) error {
 	out, err := r.invoke(ctx, s.plan.Module.Prepared, host.Invocation{
 		Lane: lane, Entry: abi.ExportExecute, Input: input, Limits: s.plan.Limits,
 		ClockStartNanos: s.clockEnd, Datasets: r.datasets(s.plan.Datasets),
-		Artifacts: s.arts, Boundary: recorder, Effects: len(s.plan.Effects) > 0,
-	})
+		Artifacts: s.arts, Effects: len(s.plan.Effects) > 0,
+	}, recorder)
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,7 @@ type world struct {
 	driver  *fakeDriver
 	secrets []effect.Secret
 	now     func() time.Time
+	wants   string // of the executors and rules that module writes
 }
 
 var tenantID = must(abi.ParseTenantID("demo"))
@@ -47,7 +48,7 @@ func must[T any](v T, err error) T {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), driver: &fakeDriver{}, now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
+	w := &world{t: t, dir: t.TempDir(), driver: &fakeDriver{}, wants: wants, now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
 	w.open(filepath.Join(w.dir, "store"))
 	e, err := wazero.New(t.Context(), wazero.Config{})
 	if err != nil {
@@ -83,7 +84,7 @@ func (w *world) module(name string, kind abi.Kind, wat string, rules ...string) 
 	for _, r := range rules {
 		infos = append(infos, fmt.Sprintf(`{"rule_id":%q,"severity":"error","randomness":"deterministic","target":"any"}`, r))
 	}
-	meta := fmt.Sprintf(`{"abi":1,"kind":%q,"name":%q,"version":"0.1.0","description":"a test guest","license":"Apache-2.0","source":"tests","wants":[`+wants+`]`, kind, name)
+	meta := fmt.Sprintf(`{"abi":1,"kind":%q,"name":%q,"version":"0.1.0","description":"a test guest","license":"Apache-2.0","source":"tests","wants":[`+w.wants+`]`, kind, name)
 	if len(infos) > 0 {
 		meta += `,"rules":[` + strings.Join(infos, ",") + `]`
 	}
