@@ -24,6 +24,7 @@ const (
 	twelve  = `(drop (i32.const 1)) (drop (i32.const 1)) (drop (i32.const 1)) (drop (i32.const 1)) (drop (i32.const 1)) (drop (i32.const 1))`
 	big     = twelve + `(drop (i32.const 1))` // a block that pays for itself
 	bigCost = 14
+	arm     = `(drop (i32.const 1)) (drop (i32.const 1)) (drop (i32.const 1)) (drop (i32.const 1))` // two of them are more than costMerged
 )
 
 // bodyCases are bodies of (func (export "run") (param $n i32) (result i32)) with
@@ -60,6 +61,8 @@ var bodyCases = []struct {
 	  (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))`, 5, costCall + 1 + 5*(costLoop+7)},
 	{"unreachable code is free", `(br 0 (i32.const 1)) (loop (drop (i32.const 1)) (br 0)) (drop (i32.const 1))`, 0, costCall + 2},
 	{"a loop of ten passes", `(loop $l (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1))))) (local.get $n)`, 10, costCall + 10*(costLoop+5) + 1},
+	{"the arms of a switch are paid by those that run", `(block $d (block $c (block $b (block $a (br_table $a $b $c $d (local.get $n)))
+	  ` + arm + ` br 2) ` + arm + ` br 1) ` + arm + `) (i32.const 1)`, 3, costCall + 2 + 8 + 1},
 	{"an empty loop costs a pass", `(loop) (i32.const 1)`, 0, costCall + costLoop + 1},
 	{"a loop that calls", `(loop $l (call $f) (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1))))) (local.get $n)`, 10, costCall + 10*(costLoop+6+costCall) + 1},
 	{"a quiet loop in a loop that calls", `(local $i i32) (loop $l (call $f) (local.set $i (i32.const 4))

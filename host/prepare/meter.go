@@ -11,7 +11,7 @@ const (
 	bytesPerFuel    = 16 // bytes a bulk instruction works on for one unit
 	fuelPerPage     = 65536 / bytesPerFuel
 	fuelPerEntry    = 1  // table entries a bulk instruction works on
-	costMerged      = 12 // a block of at most this cost is paid with the block before it
+	costMerged      = 12 // cost of small blocks that is paid with the block before them, in all
 	costUnchecked   = 64 // a body of at most this cost that calls nothing does not look whether fuel is left
 )
 
@@ -37,9 +37,10 @@ type edit struct {
 	at, end int
 	kind    editKind
 	value   uint64
-	loop    int // the innermost loop around, as an index in body.loops, or noLoop
-	to      int // of a label: the innermost loop around the code inside the target
-	before  int // of an editCharge: the edit that charges for the block before it
+	loop    int    // the innermost loop around, as an index in body.loops, or noLoop
+	to      int    // of a label: the innermost loop around the code inside the target
+	before  int    // of an editCharge: the edit that charges for the block before it
+	merged  uint64 // of the value: cost of small blocks after it
 }
 
 const noLoop = -1
@@ -75,14 +76,17 @@ func (b *body) checked() bool { return b.calls || b.total > costUnchecked }
 
 // settle is called when all of the body is known. It moves the costs of small
 // blocks to the block they are surely entered from: one that is skipped is then
-// paid for all the same, and code with many short branches is a third faster.
+// paid for all the same, and code with many short branches is a third faster. A
+// block takes over at most costMerged, whatever the number of blocks after it:
+// the arms of a large switch must not all be paid at each pass.
 func (b *body) settle() {
 	b.total = 0
 	for i := len(b.edits) - 1; i >= 0; i-- {
 		e := &b.edits[i]
 		switch {
-		case e.kind == editCharge && e.value <= costMerged:
+		case e.kind == editCharge && b.edits[e.before].merged+e.value <= costMerged:
 			b.edits[e.before].value += e.value
+			b.edits[e.before].merged += e.value
 			e.value = 0
 		case e.kind == editCharge || e.kind == editEntry || e.kind == editHeader:
 			b.total += e.value
