@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -116,6 +117,9 @@ func (m *Masker) find(b []byte) []bool {
 	look = func(v view, left []int) {
 		mark(v)
 		for i, f := range left {
+			if slices.Contains(left[:i], f) {
+				continue
+			}
 			next := undo[f](v)
 			if len(next.text) == len(v.text) {
 				continue // nothing to undo
@@ -124,7 +128,7 @@ func (m *Masker) find(b []byte) []bool {
 			look(next, rest)
 		}
 	}
-	look(plainView(b), []int{0, 1, 2})
+	look(plainView(b), []int{0, 1, 2, 0}) // JSON may stand in a JSON string
 	return hit
 }
 
