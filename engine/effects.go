@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/writrun/writ/engine/effect"
@@ -30,8 +31,8 @@ func (r *run) effects(lane trace.Lane, s *stepState) func(context.Context, host.
 			return host.EffectReply{}, err
 		}
 		grant, refused := r.grant(s.plan.Effects, c)
-		if refused != "" {
-			return r.settle(lane, c, effect.Outcome{Status: effect.StatusFailed, Code: abi.NotGranted, Details: effect.Details{Error: refused}})
+		if refused != nil {
+			return r.refuseEffect(lane, address, c, refused)
 		}
 		if err := r.journal.Sync(); err != nil {
 			return host.EffectReply{}, err
@@ -44,19 +45,31 @@ func (r *run) effects(lane trace.Lane, s *stepState) func(context.Context, host.
 	}
 }
 
+// refuseEffect records an effect that no grant covers: why in control, and in
+// the lane what the guest is shown.
+func (r *run) refuseEffect(lane trace.Lane, address string, c host.EffectCall, why error) (host.EffectReply, error) {
+	record := trace.EffectAttempt{Address: address, Ordinal: c.Ordinal, Status: string(effect.StatusFailed), Error: why.Error()}
+	if _, err := r.append(trace.LaneControl, trace.KindEffectAttempt, trace.CauseRuntime, record); err != nil {
+		return host.EffectReply{}, err
+	}
+	code := abi.NotGranted
+	errors.As(why, &code)
+	return r.settle(lane, c, effect.Outcome{Status: effect.StatusFailed, Code: code})
+}
+
 // grant finds the grant of the step that covers a request, or says why none does.
-func (r *run) grant(grants []flow.Effect, c host.EffectCall) (flow.Effect, string) {
-	refused := fmt.Sprintf("no grant for driver %q", c.Driver)
+func (r *run) grant(grants []flow.Effect, c host.EffectCall) (flow.Effect, error) {
+	refused := fmt.Errorf("no grant for driver %q", c.Driver)
 	for _, g := range grants {
 		driver := r.drivers[g.Driver]
 		if g.Driver != c.Driver || driver == nil {
 			continue
 		}
 		if err := driver.Covers(g, c.Request); err != nil {
-			refused = err.Error()
+			refused = err
 			continue
 		}
-		return g, ""
+		return g, nil
 	}
 	return flow.Effect{}, refused
 }
@@ -79,6 +92,11 @@ func (r *run) perform(ctx context.Context, lane trace.Lane, address string, g fl
 			Peer: out.Details.Peer, Certificate: out.Details.Certificate, HTTPStatus: out.Details.HTTPStatus, Error: out.Details.Error}
 		if _, err := r.append(trace.LaneControl, trace.KindEffectAttempt, trace.CauseEnvironment, record); err != nil {
 			return out, err
+		}
+		if out.Status == effect.StatusFailed && ctx.Err() != nil {
+			// Nothing was sent because the run is being stopped. That is no outcome
+			// of the effect: a resumed run will try it.
+			return out, context.Cause(ctx)
 		}
 		if out.Status != effect.StatusUnknown {
 			return out, nil

@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -137,6 +139,31 @@ func TestUngrantedEffectIsRecordedAndRefused(t *testing.T) {
 	}
 	if len(s.Effects) != 1 || s.Effects[0].Status != "failed" || s.Effects[0].Code != int32(abi.NotGranted) {
 		t.Errorf("effects %+v", s.Effects)
+	}
+}
+
+func TestCancelBeforeSendingLeavesNoDoubt(t *testing.T) {
+	w := effectWorld(t, "ok")
+	ctx, cancel := context.WithCancel(t.Context())
+	w.driver.during = cancel
+	w.driver.answers = []effect.Outcome{{Status: effect.StatusFailed, Code: abi.Unavailable}}
+	res, err := w.runner().Run(ctx, w.plan(bounded, effectFlow("at_most_once")))
+	if !errors.Is(err, engine.ErrInterrupted) || res.State != engine.StateInterrupted {
+		t.Fatalf("state %q: %v", res.State, err)
+	}
+	s, err := engine.Inspect(w.tenant, res.RunID)
+	if err != nil || len(s.Effects) != 1 || s.Effects[0].Status != "not_sent" {
+		t.Errorf("effects %+v, %v", s.Effects, err)
+	}
+}
+
+func TestMalformedEffectIsInvalidToTheGuest(t *testing.T) {
+	w := effectWorld(t, "any")
+	w.driver.covers = abi.Invalid
+	res := w.run(w.plan(bounded, effectFlow("at_most_once")))
+	s, err := engine.Inspect(w.tenant, res.RunID)
+	if err != nil || len(s.Effects) != 1 || s.Effects[0].Code != int32(abi.Invalid) || len(s.Effects[0].Attempts) != 1 || s.Effects[0].Attempts[0].Error == "" {
+		t.Errorf("effects %+v, %v", s.Effects, err)
 	}
 }
 

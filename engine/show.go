@@ -45,7 +45,7 @@ type EffectSummary struct {
 	Address  string                `json:"address"` // of the intent
 	Driver   string                `json:"driver"`
 	Request  trace.Bytes           `json:"request"`
-	Status   string                `json:"status"` // ok, failed, or unknown where no outcome was recorded
+	Status   string                `json:"status"` // ok or failed; without an outcome not_sent, or unknown
 	Response trace.Bytes           `json:"response"`
 	Code     int32                 `json:"code"`
 	Withheld bool                  `json:"withheld"`
@@ -238,6 +238,10 @@ func (s *summarizer) finish() {
 	unknown := ""
 	for _, address := range s.asked {
 		e := s.effects[address]
+		if n := len(e.Attempts); e.Status == "unknown" && n > 0 && e.Attempts[n-1].Status == "failed" {
+			// Nothing was sent, and the run was stopped before it could try again.
+			e.Status = "not_sent"
+		}
 		if e.Status == "unknown" && unknown == "" {
 			unknown = address
 		}

@@ -18,7 +18,9 @@ import (
 type Driver interface {
 	// Name is what grants and guests call the driver.
 	Name() string
-	// Covers returns nil if the grant covers the request, else why not. The
+	// Covers returns nil if the grant covers the request, else why not; an
+	// abi.Code in the error's chain is what the guest is shown instead of
+	// not_granted. The
 	// answer depends on its arguments only.
 	Covers(g flow.Effect, request []byte) error
 	// Perform tries a covered effect once. It tells failures in the outcome.
@@ -65,3 +67,15 @@ type Details struct {
 func failed(code abi.Code, err error) Outcome {
 	return Outcome{Status: StatusFailed, Code: code, Details: Details{Error: err.Error()}}
 }
+
+// coded is an error with the code that the guest is shown.
+type coded struct {
+	code abi.Code
+	err  error
+}
+
+// Error says why.
+func (c *coded) Error() string { return c.err.Error() }
+
+// Unwrap returns the code, an [abi.Code].
+func (c *coded) Unwrap() error { return c.code }

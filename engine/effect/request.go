@@ -47,11 +47,11 @@ type request struct {
 // readRequest reads a request and checks it against a grant.
 func readRequest(g flow.Effect, data []byte) (*request, error) {
 	if uint64(len(data)) > g.RequestBytesMax {
-		return nil, fmt.Errorf("request of %d bytes is above request_bytes_max %d", len(data), g.RequestBytesMax)
+		return nil, &coded{abi.TooLarge, fmt.Errorf("request of %d bytes is above request_bytes_max %d", len(data), g.RequestBytesMax)}
 	}
 	r, err := decodeRequest(data)
 	if err != nil {
-		return nil, fmt.Errorf("read http request: %w", err)
+		return nil, &coded{abi.Invalid, fmt.Errorf("read http request: %w", err)}
 	}
 	if err := r.checkHeaders(g.Secrets); err != nil {
 		return nil, err
