@@ -2,8 +2,10 @@ package main
 
 import (
 	"github.com/writrun/writ/engine"
+	"github.com/writrun/writ/engine/effect"
 	"github.com/writrun/writ/engine/evidence"
 	"github.com/writrun/writ/engine/flow"
+	"github.com/writrun/writ/host"
 	"github.com/writrun/writ/host/prepare"
 	"github.com/writrun/writ/policies"
 )
@@ -16,6 +18,12 @@ type codeDoc struct{ cause, remedy string }
 func codeDocs() map[string]codeDoc {
 	docs := map[string]codeDoc{}
 	for code, doc := range prepare.Codes() {
+		docs[code] = codeDoc{doc.Cause, doc.Remedy}
+	}
+	for code, doc := range host.Codes() {
+		docs[code] = codeDoc{doc.Cause, doc.Remedy}
+	}
+	for code, doc := range effect.Codes() {
 		docs[code] = codeDoc{doc.Cause, doc.Remedy}
 	}
 	for code, doc := range flow.CodeDocs() {

@@ -49,10 +49,6 @@ func NewMasker(secrets map[string]Secret) *Masker {
 func forms(secret string) [][]byte {
 	lower := hex.EncodeToString([]byte(secret))
 	out := [][]byte{[]byte(secret), []byte(lower), []byte(strings.ToUpper(lower))}
-	if strings.Contains(secret, " ") {
-		// As a form field, and as it looks where white space was dropped.
-		out = append(out, []byte(strings.ReplaceAll(secret, " ", "+")), []byte(strings.ReplaceAll(secret, " ", "")))
-	}
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for shift := range 3 {
 			text := enc.EncodeToString(append(make([]byte, shift), secret...))
@@ -93,7 +89,36 @@ func (m *Masker) Mask(b []byte) (masked []byte, ok bool) {
 const maskBytesMax = 64 << 20
 
 // find marks every byte of b that a secret covers, in any view; nil means none.
+// It looks through b in pieces that overlap by more than the longest form of a
+// secret, so that what it needs does not grow with b.
 func (m *Masker) find(b []byte) []bool {
+	overlap := 0
+	for _, needle := range m.needles {
+		overlap = max(overlap, len(needle)*formGrowth)
+	}
+	var hit []bool
+	for at := 0; at < len(b); at += maskPieceBytes {
+		piece := b[at:min(len(b), at+maskPieceBytes+overlap)]
+		found := m.findIn(piece)
+		if found == nil {
+			continue
+		}
+		if hit == nil {
+			hit = make([]bool, len(b))
+		}
+		for i, covered := range found {
+			hit[at+i] = hit[at+i] || covered
+		}
+	}
+	return hit
+}
+
+const (
+	maskPieceBytes = 1 << 20
+	formGrowth     = 32 // a byte may be written as a pair of escapes, each on a line of its own
+)
+
+func (m *Masker) findIn(b []byte) []bool {
 	var hit []bool
 	mark := func(v view) {
 		for _, needle := range m.needles {

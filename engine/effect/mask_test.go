@@ -104,3 +104,25 @@ func FuzzMask(f *testing.F) {
 		}
 	})
 }
+
+// TestMaskAcrossPieces has a secret at, before and after the place where a large
+// body is divided.
+func TestMaskAcrossPieces(t *testing.T) {
+	const value = "correct-horse-battery"
+	secret, err := newSecret("TOKEN", value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := NewMasker(map[string]Secret{"TOKEN": secret})
+	encoded := base64.StdEncoding.EncodeToString([]byte("x" + value))
+	for _, written := range []string{value, encoded, url.QueryEscape(encoded)} {
+		for _, shift := range []int{-len(written), -len(written) / 2, -1, 0, 1} {
+			body := bytes.Repeat([]byte("a"), 1<<20+4096)
+			copy(body[1<<20+shift:], written)
+			masked, ok := m.Mask(body)
+			if !ok || bytes.Contains(masked, []byte(written)) || !bytes.Contains(masked, []byte(Mask)) {
+				t.Errorf("%q at %d bytes past the division: masked %v, kept %v", written, shift, ok, bytes.Contains(masked, []byte(written)))
+			}
+		}
+	}
+}
