@@ -50,6 +50,7 @@ func documents() map[string]document {
 		"plan":         {"writ plan", planDocument{}},
 		"run":          {"writ run", engine.Result{}},
 		"list":         {"writ list", listDocument{}},
+		"refused":      {"writ list --refused", refusedDocument{}},
 		"inspect":      {"writ inspect", engine.Summary{}},
 		"events":       {"writ inspect --events", eventsDocument{}},
 		"explain":      {"writ explain RUN", engine.Explanation{}},
