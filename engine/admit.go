@@ -1,9 +1,13 @@
 package engine
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/writrun/writ/engine/evidence"
@@ -263,42 +267,50 @@ func (r *run) authorityModule(user string, pin flow.ModulePin) policies.Authorit
 
 // retain copies everything the plan rests on into the content store, digesting
 // it again: from here on nothing is read from the live paths.
-func (r *run) retain() error {
-	content := r.Tenant.Content()
+func (r *run) retain() (err error) {
+	batch := r.Tenant.Content().Batch()
+	defer func() { err = errors.Join(err, batch.Close()) }()
 	keep := [][]byte{r.req.Manifest.Canonical(), r.plan.Canonical()}
-	for _, m := range r.req.Materials.Modules {
+	for _, digest := range slices.Sorted(maps.Keys(r.req.Materials.Modules)) {
+		m := r.req.Materials.Modules[digest]
 		keep = append(keep, m.OriginalBytes, m.PreparedBytes)
 	}
 	for _, b := range keep {
-		if _, err := content.PutBytes(b); err != nil {
+		if err := retainBytes(batch, b); err != nil {
 			return err
 		}
 	}
 	for _, d := range r.plan.Datasets {
-		if err := r.retainDataset(content, d); err != nil {
-			return fmt.Errorf("dataset %s: %w", d.ID, err)
+		pinned := r.req.Materials.Datasets[d.ID]
+		if d.Folder {
+			if err := retainBytes(batch, pinned.ListingBytes); err != nil {
+				return fmt.Errorf("dataset %s: %w", d.ID, err)
+			}
+		}
+		for _, f := range pinned.Listing.Files {
+			if err := r.retainFile(batch, pinned, f); err != nil {
+				return fmt.Errorf("dataset %s: %w", d.ID, err)
+			}
 		}
 	}
-	return nil
+	return batch.Commit()
 }
 
-func (r *run) retainDataset(content *evidence.Content, d flow.PlanDataset) error {
-	pinned := r.req.Materials.Datasets[d.ID]
-	if d.Folder {
-		if _, err := content.PutBytes(pinned.ListingBytes); err != nil {
-			return err
-		}
+func retainBytes(batch *evidence.Batch, b []byte) error {
+	if batch.Has(abi.DigestOf(b)) {
+		return nil
 	}
-	for _, f := range pinned.Listing.Files {
-		if err := retainFile(content, pinned, f); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, _, err := batch.Put(bytes.NewReader(b))
+	return err
 }
 
-func retainFile(content *evidence.Content, pinned flow.PinnedDataset, f abi.DatasetFile) error {
-	if content.Has(f.Digest) {
+// retainFile copies a file, or where the store has its bytes already, makes sure
+// that they are still those: guests read the copy without looking again.
+func (r *run) retainFile(batch *evidence.Batch, pinned flow.PinnedDataset, f abi.DatasetFile) error {
+	if content := r.Tenant.Content(); content.Has(f.Digest) {
+		return rehash(content, f.Digest)
+	}
+	if batch.Has(f.Digest) {
 		return nil
 	}
 	src, err := pinned.Open(f.Path)
@@ -306,11 +318,27 @@ func retainFile(content *evidence.Content, pinned flow.PinnedDataset, f abi.Data
 		return err
 	}
 	defer src.Close()
-	got, _, err := content.Put(src)
+	got, _, err := batch.Put(src)
 	if err == nil && got != f.Digest {
 		err = fmt.Errorf("file %q changed since the plan: it is %s and was %s", f.Path, got, f.Digest)
 	}
 	return err
+}
+
+func rehash(content *evidence.Content, want abi.Digest) error {
+	o, err := content.Open(want)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, o); err != nil {
+		return fmt.Errorf("read content %s: %w", want, err)
+	}
+	if got := abi.DigestFromSum([32]byte(h.Sum(nil))); got != want {
+		return &evidence.Problem{Code: evidence.CodeContentMismatch, Detail: fmt.Sprintf("content %s has the digest %s", want, got)}
+	}
+	return nil
 }
 
 func (r *run) openContent(d abi.Digest) (io.ReaderAt, int64, error) {

@@ -124,6 +124,21 @@ func TestDatasetChangedAfterPlanIsRefused(t *testing.T) {
 	}
 }
 
+func TestDamagedCopyOfADatasetIsNotRead(t *testing.T) {
+	w := datasetWorld(t)
+	req := w.plan(strict, withDataset)
+	w.run(req)
+	hex := req.Plan.Datasets[0].Hash.Hex()
+	path := filepath.Join(w.dir, "store", "tenants", "demo", "content", "sha256", hex[:2], hex)
+	if err := os.WriteFile(path, []byte("one\r\nTWO\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.runner().Run(t.Context(), req)
+	if evidence.CodeOf(err) != evidence.CodeContentMismatch {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestTenantOfAnotherIsRefused(t *testing.T) {
 	w := datasetWorld(t)
 	req := w.plan(strict, withDataset)

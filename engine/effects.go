@@ -86,10 +86,11 @@ func (r *run) perform(ctx context.Context, lane trace.Lane, address string, g fl
 		attempts = uint32(g.AttemptsMax)
 	}
 	for n := uint32(1); ; n++ {
+		start := r.Now()
 		out := r.drivers[g.Driver].Perform(ctx, effect.Attempt{Grant: g, Request: c.Request, Key: key, Secrets: secrets, Number: n})
 		out = masker.Outcome(out)
 		record := trace.EffectAttempt{Address: address, Ordinal: c.Ordinal, Attempt: n, Key: key, Status: string(out.Status),
-			Peer: out.Details.Peer, Certificate: out.Details.Certificate, HTTPStatus: out.Details.HTTPStatus, Error: out.Details.Error}
+			Peer: out.Details.Peer, Certificate: out.Details.Certificate, StartNanos: start.UnixNano(), EndNanos: r.Now().UnixNano(), HTTPStatus: out.Details.HTTPStatus, Error: out.Details.Error}
 		if _, err := r.append(trace.LaneControl, trace.KindEffectAttempt, trace.CauseEnvironment, record); err != nil {
 			return out, err
 		}
