@@ -98,7 +98,11 @@ func (r *Runner) admit(ctx context.Context, req Request) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := n.retain(); err != nil {
+	var changed *changedError
+	switch err := n.retain(); {
+	case errors.As(err, &changed):
+		return nil, r.refuse(req, "dataset_changed_since_plan", []string{changed.Error()}, "plan again and run the new plan")
+	case err != nil:
 		return nil, fmt.Errorf("retain inputs of run %s: %w", n.id, err)
 	}
 	n.journal, err = r.Tenant.Admit(evidence.Admission{FlowID: req.Plan.FlowID, Datasets: n.seen(), Admission: trace.Admission{
@@ -320,9 +324,20 @@ func (r *run) retainFile(batch *evidence.Batch, pinned flow.PinnedDataset, f abi
 	defer src.Close()
 	got, _, err := batch.Put(src)
 	if err == nil && got != f.Digest {
-		err = fmt.Errorf("file %q changed since the plan: it is %s and was %s", f.Path, got, f.Digest)
+		err = &changedError{file: f, got: got}
 	}
 	return err
+}
+
+// changedError is a file that is not what the plan pinned any more.
+type changedError struct {
+	file abi.DatasetFile
+	got  abi.Digest
+}
+
+// Error names the file and both digests.
+func (e *changedError) Error() string {
+	return fmt.Sprintf("file %q changed since the plan: it is %s and was %s", e.file.Path, e.got, e.file.Digest)
 }
 
 func rehash(content *evidence.Content, want abi.Digest) error {

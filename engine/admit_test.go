@@ -115,8 +115,9 @@ func TestDatasetChangedAfterPlanIsRefused(t *testing.T) {
 	w := datasetWorld(t)
 	req := w.plan(strict, withDataset)
 	w.file("words.txt", "one\r\ntwo!\n")
-	if _, err := w.runner().Run(t.Context(), req); err == nil {
-		t.Fatal("a dataset that changed after the plan was run")
+	_, err := w.runner().Run(t.Context(), req)
+	if r := refusal(t, err); r.Code != "dataset_changed_since_plan" || !strings.Contains(r.Error(), string(req.Plan.Datasets[0].Hash)) {
+		t.Errorf("refusal %v", r)
 	}
 	runs, err := w.tenant.Runs()
 	if err != nil || len(runs) != 0 {
