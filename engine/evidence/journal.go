@@ -19,6 +19,9 @@ type Journal struct {
 	closer  *trace.Closer
 	effects []byte
 
+	saltMu sync.Mutex
+	salts  []byte // drawn and not yet used
+
 	mu       sync.Mutex
 	idle     sync.Cond // signalled when writing ends
 	lanes    map[trace.Lane]uint64
@@ -66,7 +69,7 @@ func (j *Journal) Append(lane trace.Lane, e trace.Event) (trace.Address, error) 
 		return trace.Address{}, fmt.Errorf("append %s to lane %s: %w", e.Kind, lane, err)
 	}
 	var stored trace.Stored
-	if err := j.tenant.disk.random(stored.Salt[:]); err != nil {
+	if err := j.salt(&stored.Salt); err != nil {
 		return trace.Address{}, err
 	}
 	h := trace.Header{Lane: lane, Kind: e.Kind, Cause: e.Cause, Attempt: e.Attempt, AtNanos: j.tenant.store.now().UnixNano(),
@@ -84,6 +87,25 @@ func (j *Journal) Append(lane trace.Lane, e trace.Event) (trace.Address, error) 
 		stored.Content = d
 	}
 	return j.add(h, stored, max(e.Span, 1))
+}
+
+// saltsDrawn is how many salts are drawn at once: drawing one at a time is a
+// system call for each event, one after the other for all runs of a store.
+const saltsDrawn = 32
+
+// salt takes the next salt of those drawn.
+func (j *Journal) salt(salt *[trace.SaltBytes]byte) error {
+	j.saltMu.Lock()
+	defer j.saltMu.Unlock()
+	if len(j.salts) == 0 {
+		fresh := make([]byte, saltsDrawn*trace.SaltBytes)
+		if err := j.tenant.disk.random(fresh); err != nil {
+			return err
+		}
+		j.salts = fresh
+	}
+	j.salts = j.salts[copy(salt[:], j.salts):]
+	return nil
 }
 
 // checkEvent refuses a payload that could not be read back, and a span that

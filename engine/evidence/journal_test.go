@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"runtime"
@@ -366,5 +367,28 @@ func TestRunsAtOnce(t *testing.T) {
 	report := must[Report](t)(s.Verify(context.Background(), nil))
 	if got := report.Tenants[0]; len(report.Problems) > 0 || got.Sealed != runs || got.Records != 3*runs || got.Unanchored != 0 {
 		t.Errorf("report %+v", report)
+	}
+}
+
+// Salts are drawn many at a time; each event still has one of its own, and an
+// event for which none can be drawn is not appended.
+func TestSaltsAreDrawnForEachEvent(t *testing.T) {
+	_, _, j := admitted(t, 1)
+	seen := map[[trace.SaltBytes]byte]bool{}
+	for range 3*saltsDrawn + 1 {
+		var salt [trace.SaltBytes]byte
+		ok(t, j.salt(&salt))
+		if seen[salt] || salt == [trace.SaltBytes]byte{} {
+			t.Fatalf("salt %x was used before or is empty", salt)
+		}
+		seen[salt] = true
+	}
+	j.tenant.disk.rand = bytes.NewReader(nil)
+	j.salts = nil
+	if _, err := j.Append(step, trace.Event{Kind: trace.KindHostCalls, Cause: trace.CauseEnvironment, Attempt: 1, Payload: calls(1), Span: 1}); err == nil {
+		t.Error("an event was appended without a salt")
+	}
+	if got := j.lanes[step]; got != 0 {
+		t.Errorf("the lane has %d events, want none", got)
 	}
 }
