@@ -15,6 +15,7 @@ import (
 	"github.com/writrun/writ/engine"
 	"github.com/writrun/writ/engine/flow"
 	"github.com/writrun/writ/guest-abi/schema"
+	"github.com/writrun/writ/policies"
 )
 
 // schemaEntry is one published schema.
@@ -31,8 +32,13 @@ func schemas() map[string]schemaEntry {
 	for _, name := range schema.Names() {
 		all[name] = schemaEntry{"guest ABI: " + strings.ReplaceAll(name, "-", " "), func() ([]byte, error) { return schema.Read(name) }}
 	}
+	for name, doc := range policyInputs() {
+		all[name] = schemaEntry{"input of " + doc.of, func() ([]byte, error) { return describe(name, "What "+doc.of+" is asked over.", doc.value) }}
+	}
 	for name, doc := range documents() {
-		all[name] = schemaEntry{"output of " + doc.of, func() ([]byte, error) { return describe(name, doc) }}
+		all[name] = schemaEntry{"output of " + doc.of, func() ([]byte, error) {
+			return describe(name, "What "+doc.of+" prints with --output json.", doc.value)
+		}}
 	}
 	return all
 }
@@ -41,6 +47,14 @@ func schemas() map[string]schemaEntry {
 type document struct {
 	of    string // the command that prints it
 	value any
+}
+
+// policyInputs are the documents that policies are asked over.
+func policyInputs() map[string]document {
+	return map[string]document{
+		"authority-input":   {policies.AuthorityEntrypoint, policies.AuthorityInput{}},
+		"arbitration-input": {policies.ArbitrationEntrypoint, policies.ArbitrationInput{}},
+	}
 }
 
 // documents are the forms of what commands print with --output json.
@@ -112,11 +126,11 @@ func (a *app) listSchemas(all map[string]schemaEntry) error {
 
 // describe returns the schema of a form of output, made from its Go type, so
 // that the two cannot differ.
-func describe(name string, doc document) ([]byte, error) {
-	s := typeSchema(reflect.TypeOf(doc.value))
+func describe(name, about string, value any) ([]byte, error) {
+	s := typeSchema(reflect.TypeOf(value))
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["title"] = name
-	s["description"] = "What " + doc.of + " prints with --output json."
+	s["description"] = about
 	return json.MarshalIndent(s, "", "  ")
 }
 
