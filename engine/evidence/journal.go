@@ -32,6 +32,7 @@ type Journal struct {
 	size     int64  // of the file, in bytes
 	mac      trace.MAC
 	writing  bool
+	inFlight int // bytes of the group that is being written
 	closed   bool
 
 	ending     bool     // only RUN_END and the seal may still come
@@ -133,7 +134,9 @@ func checkEvent(e trace.Event) error {
 func (j *Journal) add(h trace.Header, s trace.Stored, span uint64) (trace.Address, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for len(j.buf) >= trace.GroupBytesMax {
+	// What a write in progress holds counts as well: if that fails, both are one
+	// group again, and no reader takes a longer one.
+	for len(j.buf)+j.inFlight >= trace.GroupBytesMax {
 		if j.writing {
 			j.idle.Wait()
 			continue
@@ -195,7 +198,7 @@ func (j *Journal) flush(durable bool) error {
 		return err
 	}
 	group, upTo, size, before := j.buf, j.appended, j.size, j.mac
-	j.buf, j.spare, j.writing = emptyGroup(j.spare), nil, true
+	j.buf, j.spare, j.writing, j.inFlight = emptyGroup(j.spare), nil, true, len(group)
 	j.mu.Unlock()
 
 	length := len(group)
@@ -210,7 +213,7 @@ func (j *Journal) flush(durable bool) error {
 	}
 
 	j.mu.Lock()
-	j.writing = false
+	j.writing, j.inFlight = false, 0
 	j.idle.Broadcast()
 	if writeErr != nil {
 		added := j.buf

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -390,5 +391,47 @@ func TestSaltsAreDrawnForEachEvent(t *testing.T) {
 	}
 	if got := j.lanes[step]; got != 0 {
 		t.Errorf("the lane has %d events, want none", got)
+	}
+}
+
+// TestFailedWriteBesideOthers has other lanes append all they can while a write
+// fails, and writes again once there is room: no group may be longer than a
+// reader takes.
+func TestFailedWriteBesideOthers(t *testing.T) {
+	s, tenant, j := admitted(t, 1)
+	fill := func(lane trace.Lane) {
+		for range 1000 {
+			j.mu.Lock()
+			room := len(j.buf)+j.inFlight < trace.GroupBytesMax
+			j.mu.Unlock()
+			if !room {
+				return
+			}
+			if _, err := j.Append(lane, trace.Event{Kind: trace.KindHostCalls, Cause: 1, Payload: calls(100), Span: 100}); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}
+	fill("first")
+	failed := false
+	s.disk.fault = func(op, _ string) error {
+		if op != "write" || failed {
+			return nil
+		}
+		failed = true
+		fill("second")
+		return syscall.ENOSPC
+	}
+	wantCode(t, j.Sync(), CodeFull)
+	fill("second")
+	ok(t, j.Sync())
+	tr := must[*Trace](t)(tenant.OpenJournal(runID(1)))
+	defer tr.Close()
+	if d := tr.Damage(); d != nil {
+		t.Errorf("the journal is damaged: %v", d)
+	}
+	if report := must[Report](t)(s.Verify(context.Background(), nil)); len(report.Problems) > 0 {
+		t.Error(report.Problems)
 	}
 }
