@@ -10,6 +10,7 @@ import (
 
 	"github.com/writrun/writ/engine"
 	"github.com/writrun/writ/engine/evidence"
+	"github.com/writrun/writ/guest-abi/abi"
 )
 
 // codeDocument is what explain CODE prints as JSON.
@@ -39,7 +40,7 @@ what to do. "writ explain codes" lists them.`,
 				return a.listCodes(docs)
 			}
 			if doc, ok := docs[args[0]]; ok {
-				return a.explainCode(codeDocument{args[0], doc.cause, doc.remedy})
+				return a.explainCode(codeDocument{args[0], doc.Cause, doc.Remedy})
 			}
 			return a.explainRun(args[0])
 		}),
@@ -66,10 +67,10 @@ func (a *app) explainCode(doc codeDocument) error {
 	return nil
 }
 
-func (a *app) listCodes(docs map[string]codeDoc) error {
+func (a *app) listCodes(docs map[string]abi.CodeDoc) error {
 	list := []codeDocument{}
 	for _, code := range slices.Sorted(maps.Keys(docs)) {
-		list = append(list, codeDocument{code, docs[code].cause, docs[code].remedy})
+		list = append(list, codeDocument{code, docs[code].Cause, docs[code].Remedy})
 	}
 	if a.json() {
 		return a.writeJSON(struct {

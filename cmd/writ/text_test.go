@@ -141,7 +141,7 @@ func TestCodes(t *testing.T) {
 		if strings.Trim(code, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
 			t.Errorf("code %q is not snake_case", code)
 		}
-		if doc.cause == "" || doc.remedy == "" {
+		if doc.Cause == "" || doc.Remedy == "" {
 			t.Errorf("code %s has no cause or no remedy", code)
 		}
 	}

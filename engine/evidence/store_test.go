@@ -364,14 +364,14 @@ func TestKeys(t *testing.T) {
 }
 
 func TestEveryCodeIsExplained(t *testing.T) {
-	for code, doc := range CodeDocs() {
+	for code, doc := range Codes() {
 		if doc.Cause == "" || doc.Remedy == "" {
 			t.Errorf("code %s is not explained", code)
 		}
 	}
 	source := must[[]byte](t)(os.ReadFile("problem.go"))
 	for _, m := range regexp.MustCompile(`(?m)^\tCode\w+ += "(\w+)"$`).FindAllSubmatch(source, -1) {
-		if _, ok := CodeDocs()[string(m[1])]; !ok {
+		if _, ok := Codes()[string(m[1])]; !ok {
 			t.Errorf("code %s has no explanation", m[1])
 		}
 	}

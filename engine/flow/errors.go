@@ -8,7 +8,7 @@ import (
 
 // Error is one fault of a manifest, of a plan file or of what they name.
 type Error struct {
-	Code    string // explained by [CodeDocs]
+	Code    string // explained by [Codes]
 	File    string
 	Line    int    // from 1; 0 if the fault has no place in the file
 	Column  int    // in characters, from 1

@@ -542,7 +542,7 @@ func TestResolveEndsWithItsContext(t *testing.T) {
 }
 
 func TestEveryCodeIsExplained(t *testing.T) {
-	docs := CodeDocs()
+	docs := Codes()
 	for _, code := range append([]string{CodePlanFile, CodePlanDiffers, CodeTooManyFaults, CodeTooLarge}, moduleCodes...) {
 		if _, ok := docs[code]; !ok {
 			t.Errorf("code %s is not explained", code)
@@ -552,7 +552,7 @@ func TestEveryCodeIsExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	constants, _, _ := strings.Cut(string(source), "// CodeDoc explains")
+	constants, _, _ := strings.Cut(string(source), "// Codes explains")
 	if got := strings.Count(constants, ` = "`); got != len(docs) {
 		t.Errorf("%d codes and %d explanations", got, len(docs))
 	}

@@ -1,6 +1,10 @@
 package prepare
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/writrun/writ/guest-abi/abi"
+)
 
 // Codes of faults. [Codes] explains each.
 const (
@@ -38,71 +42,65 @@ const (
 	codeWideArithmetic   = "feature_wide_arithmetic"
 )
 
-// CodeDoc explains a fault code to a person.
-type CodeDoc struct {
-	Cause  string // what is wrong
-	Remedy string // what to do about it
-}
-
 const turnOff = "Build without it: turn the feature off in the compiler, and look for a library that turns it on."
 
 // Codes returns the meaning of every fault code. The map is the caller's own.
-func Codes() map[string]CodeDoc {
-	docs := map[string]CodeDoc{
-		codeAboveLimit: {"Something in the module, or its prepared form, is above the named limit.",
-			"Make the module smaller there, or, for memory_bytes, grant it more in the manifest."},
-		codeInvalid: {"The module breaks a validation rule of the WebAssembly specification.",
-			"The compiler or a tool that edited the module is at fault; rebuild, or check it with wasm-validate."},
-		codeIndex: {"An index is past the end of what it counts: a type, function, table, memory, global, segment, local or label.",
-			"The compiler or a tool that edited the module is at fault; rebuild, or check it with wasm-validate."},
-		codeType: {"An instruction, expression or segment has operands of another type than it needs.",
-			"The compiler or a tool that edited the module is at fault; rebuild, or check it with wasm-validate."},
-		codeMalformed: {"The bytes are not a well-formed module: a section, number, name or opcode cannot be read.",
-			"Check that the file arrived complete and unchanged; rebuild it if it did."},
-		codeTruncated: {"The module ends in the middle of something.", "Fetch or build the file again; compare its size and digest."},
-		codeOutOfBounds: {"An active data or element segment lies outside the minimum of its memory or table, even if it is empty.",
-			"Raise the minimum, or make the segment passive."},
-		codeMoreFaults: {"The module has more faults than are listed.", "Mend those listed and look again."},
+func Codes() map[string]abi.CodeDoc {
+	docs := map[string]abi.CodeDoc{
+		codeAboveLimit: {Cause: "Something in the module, or its prepared form, is above the named limit.",
+			Remedy: "Make the module smaller there, or, for memory_bytes, grant it more in the manifest."},
+		codeInvalid: {Cause: "The module breaks a validation rule of the WebAssembly specification.",
+			Remedy: "The compiler or a tool that edited the module is at fault; rebuild, or check it with wasm-validate."},
+		codeIndex: {Cause: "An index is past the end of what it counts: a type, function, table, memory, global, segment, local or label.",
+			Remedy: "The compiler or a tool that edited the module is at fault; rebuild, or check it with wasm-validate."},
+		codeType: {Cause: "An instruction, expression or segment has operands of another type than it needs.",
+			Remedy: "The compiler or a tool that edited the module is at fault; rebuild, or check it with wasm-validate."},
+		codeMalformed: {Cause: "The bytes are not a well-formed module: a section, number, name or opcode cannot be read.",
+			Remedy: "Check that the file arrived complete and unchanged; rebuild it if it did."},
+		codeTruncated: {Cause: "The module ends in the middle of something.", Remedy: "Fetch or build the file again; compare its size and digest."},
+		codeOutOfBounds: {Cause: "An active data or element segment lies outside the minimum of its memory or table, even if it is empty.",
+			Remedy: "Raise the minimum, or make the segment passive."},
+		codeMoreFaults: {Cause: "The module has more faults than are listed.", Remedy: "Mend those listed and look again."},
 
-		codeImportUnknown: {"The module imports a function the host does not offer.",
-			"Use only the host calls of writ_v1 and wasi_snapshot_preview1; remove the library that needs the import."},
-		codeImportType: {"The module imports a host call with another type than it has.", "Build it against this ABI version's SDK."},
-		codeImportKind: {"The module imports a memory, table or global. The host offers functions only.",
-			"Let the module define and export its own; for C, drop --import-memory and --import-table."},
-		codeExportMissing: {"The module lacks an export that the host needs.",
-			"Export memory, writ_alloc, writ_free, and writ_execute or writ_verify; the SDKs do this."},
-		codeExportType: {"An export has another kind or type than the ABI says.", "Give it the expected type; the SDKs do this."},
-		codeReservedName: {"The module uses a name that preparation adds to modules.",
-			"Rename the export or import. A module that was already prepared must not be prepared again: use the original."},
-		codeMetadataRepeated: {"There are two writ.module sections, and no rule which one holds.",
-			"Remove the section before packing metadata again."},
-		codeCommand: {"The module is a command: it has _start and no entry point a host can call with a message.",
-			"Build a reactor (Go: -buildmode=c-shared, C and Rust: a library without main) that exports writ_execute or writ_verify."},
-		codeForeignABI: {"The module was made for another host, whose calls and messages differ.",
-			"Build its logic against an SDK of this ABI. A Rego policy belongs in a flow bundle, not in a module."},
-		codeComponent: {"The file is a component, not a core module.",
-			"Build for a core target such as wasm32-wasip1 and leave out the step that makes a component."},
-		codeTextFormat: {"The file is in the text format.", "Translate it with wat2wasm first."},
-		codeCompressed: {"The file is compressed or an archive.", "Unpack it first; its digest is taken over the plain module."},
-		codeNotWasm:    {"The file is not a WebAssembly module.", "Check the path: a module begins with the bytes 00 61 73 6d."},
+		codeImportUnknown: {Cause: "The module imports a function the host does not offer.",
+			Remedy: "Use only the host calls of writ_v1 and wasi_snapshot_preview1; remove the library that needs the import."},
+		codeImportType: {Cause: "The module imports a host call with another type than it has.", Remedy: "Build it against this ABI version's SDK."},
+		codeImportKind: {Cause: "The module imports a memory, table or global. The host offers functions only.",
+			Remedy: "Let the module define and export its own; for C, drop --import-memory and --import-table."},
+		codeExportMissing: {Cause: "The module lacks an export that the host needs.",
+			Remedy: "Export memory, writ_alloc, writ_free, and writ_execute or writ_verify; the SDKs do this."},
+		codeExportType: {Cause: "An export has another kind or type than the ABI says.", Remedy: "Give it the expected type; the SDKs do this."},
+		codeReservedName: {Cause: "The module uses a name that preparation adds to modules.",
+			Remedy: "Rename the export or import. A module that was already prepared must not be prepared again: use the original."},
+		codeMetadataRepeated: {Cause: "There are two writ.module sections, and no rule which one holds.",
+			Remedy: "Remove the section before packing metadata again."},
+		codeCommand: {Cause: "The module is a command: it has _start and no entry point a host can call with a message.",
+			Remedy: "Build a reactor (Go: -buildmode=c-shared, C and Rust: a library without main) that exports writ_execute or writ_verify."},
+		codeForeignABI: {Cause: "The module was made for another host, whose calls and messages differ.",
+			Remedy: "Build its logic against an SDK of this ABI. A Rego policy belongs in a flow bundle, not in a module."},
+		codeComponent: {Cause: "The file is a component, not a core module.",
+			Remedy: "Build for a core target such as wasm32-wasip1 and leave out the step that makes a component."},
+		codeTextFormat: {Cause: "The file is in the text format.", Remedy: "Translate it with wat2wasm first."},
+		codeCompressed: {Cause: "The file is compressed or an archive.", Remedy: "Unpack it first; its digest is taken over the plain module."},
+		codeNotWasm:    {Cause: "The file is not a WebAssembly module.", Remedy: "Check the path: a module begins with the bytes 00 61 73 6d."},
 	}
-	maps.Copy(docs, featureDocs())
+	maps.Copy(docs, featureCodes())
 	return docs
 }
 
-func featureDocs() map[string]CodeDoc {
-	return map[string]CodeDoc{
-		codeThreads: {"The module uses threads: shared memory or atomic instructions. Their order differs from run to run.", turnOff},
-		codeRelaxedSIMD: {"The module uses relaxed SIMD, whose results differ from machine to machine.",
-			"Build without it: fixed-width SIMD is admitted."},
-		codeMemory64:        {"The module uses 64-bit memory.", turnOff},
-		codeMultiMemory:     {"The module uses more than one memory.", turnOff},
-		codeGC:              {"The module uses garbage-collected types.", turnOff},
-		codeExceptions:      {"The module uses exception handling.", turnOff},
-		codeTypedReferences: {"The module uses typed function references.", turnOff},
-		codeTailCalls:       {"The module uses tail calls, which no stack rule covers.", turnOff},
-		codeExternref:       {"The module uses externref. The host hands out no references.", turnOff},
-		codeExtendedConst:   {"The module calculates in a constant expression.", turnOff},
-		codeWideArithmetic:  {"The module uses 128-bit arithmetic instructions.", turnOff},
+func featureCodes() map[string]abi.CodeDoc {
+	return map[string]abi.CodeDoc{
+		codeThreads: {Cause: "The module uses threads: shared memory or atomic instructions. Their order differs from run to run.", Remedy: turnOff},
+		codeRelaxedSIMD: {Cause: "The module uses relaxed SIMD, whose results differ from machine to machine.",
+			Remedy: "Build without it: fixed-width SIMD is admitted."},
+		codeMemory64:        {Cause: "The module uses 64-bit memory.", Remedy: turnOff},
+		codeMultiMemory:     {Cause: "The module uses more than one memory.", Remedy: turnOff},
+		codeGC:              {Cause: "The module uses garbage-collected types.", Remedy: turnOff},
+		codeExceptions:      {Cause: "The module uses exception handling.", Remedy: turnOff},
+		codeTypedReferences: {Cause: "The module uses typed function references.", Remedy: turnOff},
+		codeTailCalls:       {Cause: "The module uses tail calls, which no stack rule covers.", Remedy: turnOff},
+		codeExternref:       {Cause: "The module uses externref. The host hands out no references.", Remedy: turnOff},
+		codeExtendedConst:   {Cause: "The module calculates in a constant expression.", Remedy: turnOff},
+		codeWideArithmetic:  {Cause: "The module uses 128-bit arithmetic instructions.", Remedy: turnOff},
 	}
 }
