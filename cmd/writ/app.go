@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"time"
@@ -26,7 +27,8 @@ type app struct {
 	output     string
 	wait       time.Duration
 
-	began bool // a command's own work has begun; before that every error is one of usage
+	began   bool              // a command's own work has begun; before that every error is one of usage
+	damaged *evidence.Problem // of the evidence a command has read from, though it could go on
 }
 
 const (
@@ -136,7 +138,13 @@ func (a *app) settle() error {
 func (a *app) work(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		a.began = true
-		return f(cmd, args)
+		err := f(cmd, args)
+		if err == nil && a.damaged != nil {
+			// What was shown is what is left of the evidence, and that is said last.
+			fmt.Fprintf(a.stderr, "writ: error: %s\nwrit: hint: writ store verify shows what is damaged\n", safe(a.damaged.Error()))
+			return exitStatus(exitDamaged)
+		}
+		return err
 	}
 }
 
@@ -207,5 +215,6 @@ func (a *app) openStore(readOnly bool) (*evidence.Store, *evidence.Tenant, error
 	if err != nil {
 		return nil, nil, errors.Join(err, store.Close())
 	}
+	a.damaged = tenant.Problem()
 	return store, tenant, nil
 }
