@@ -27,7 +27,6 @@ const (
 // States of a run in this release.
 const (
 	StateAdmitted    = "admitted"
-	StateRunning     = "running"
 	StateInterrupted = "interrupted"
 	StateInDoubt     = "in_doubt"
 	StateQuarantined = "quarantined"
