@@ -152,16 +152,11 @@ func (r *run) arbitrate(ctx context.Context, target string, now int64, results [
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		d.Decision, d.Permissive = DecisionEscalate, false
-		d.Reasons = []string{"no_decision", err.Error()}
+		// The policy engine's wording stays out of the core record.
+		d.Decision, d.Permissive, d.Reasons = DecisionEscalate, false, []string{"no_decision"}
 	}
 	record := trace.VerificationArbitration{Target: target, Entrypoint: d.Record.Entrypoint, Policy: d.Record.Policy,
 		Input: d.Record.InputDigest, Decision: d.Decision, Permissive: d.Permissive, Reasons: d.Reasons}
-	if err != nil {
-		// The engine's wording stays out of the core record.
-		record.Reasons = []string{"no_decision"}
-		d.Reasons = record.Reasons
-	}
 	a, appendErr := r.append(trace.ArbitrationLane(target), trace.KindVerificationArbitration, trace.CausePolicy, record)
 	if appendErr != nil {
 		return nil, appendErr

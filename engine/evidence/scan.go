@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/writrun/writ/guest-abi/abi"
 	"github.com/writrun/writ/host/trace"
@@ -166,7 +168,7 @@ func (s *scan) checkLayout(layout []trace.Lane) error {
 		}
 		seen[lane] = true
 	}
-	for lane := range s.lanes {
+	for _, lane := range slices.Sorted(maps.Keys(s.lanes)) {
 		if !seen[lane] {
 			return fmt.Errorf("lane %s has events and is not in the layout", lane)
 		}
