@@ -57,7 +57,7 @@ func emptyGroup(buf []byte) []byte {
 func (j *Journal) RunID() abi.RunID { return j.run }
 
 // EffectKey returns the idempotency key of an effect: the same for every
-// attempt, and not to be guessed from anything in the record.
+// attempt, and not to be guessed before the first one, from the run id or else.
 func (j *Journal) EffectKey(lane trace.Lane, ordinal uint32) string {
 	return effectKey(j.effects, lane, ordinal)
 }
