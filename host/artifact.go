@@ -158,14 +158,7 @@ func artifactRead(c *Calls, stack []uint64) bool {
 	}
 	c.requestInt(offset)
 	c.requestUint(uint64(size))
-	switch {
-	case code != 0:
-	case size > abi.ArgumentBytesMax:
-		code = abi.TooLarge
-	case offset < 0:
-		code = abi.Invalid
-	}
-	if code != 0 {
+	if code = readCode(code, offset, size); code != 0 {
 		return c.refuse(stack, code)
 	}
 	to, ok := c.bytesAt(ptr, size)

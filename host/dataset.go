@@ -166,6 +166,20 @@ func datasetSize(c *Calls, stack []uint64) bool {
 	return c.answer(stack, f.size)
 }
 
+// readCode refuses a read of more than one argument may hold or from before the
+// start. That the file or artifact was not found, code, goes before both.
+func readCode(code abi.Code, offset int64, size uint32) abi.Code {
+	switch {
+	case code != 0:
+		return code
+	case size > abi.ArgumentBytesMax:
+		return abi.TooLarge
+	case offset < 0:
+		return abi.Invalid
+	}
+	return 0
+}
+
 // dataset_read(path_ptr, path_len, offset i64, ptr, len) -> i64
 func datasetRead(c *Calls, stack []uint64) bool {
 	if !c.enter(6) {
@@ -180,14 +194,7 @@ func datasetRead(c *Calls, stack []uint64) bool {
 	c.requestInt(offset)
 	c.requestUint(uint64(size))
 	c.requestDigest(f.digest)
-	switch {
-	case code != 0:
-	case size > abi.ArgumentBytesMax:
-		code = abi.TooLarge
-	case offset < 0:
-		code = abi.Invalid
-	}
-	if code != 0 {
+	if code = readCode(code, offset, size); code != 0 {
 		return c.refuse(stack, code)
 	}
 	n, ok := c.readFile(&f, ptr, size, offset)
