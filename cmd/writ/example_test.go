@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,7 +13,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/writrun/writ/engine"
+	releasegate "github.com/writrun/writ/examples/release-gate"
 )
 
 // receiver stands for the release system of the example.
@@ -100,12 +105,34 @@ func TestReleaseGate(t *testing.T) {
 		},
 		Condition: func(name string) (bool, error) {
 			_, err := os.Stat(filepath.Join(data, "osv-go.tar.gz"))
-			return name == "data" && err == nil || name == "long" && os.Getenv("WRIT_LONG") != "", nil
+			return name == "data" && err == nil, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status":   scriptStatus,
 			"schema":   scriptSchema,
 			"received": r.scriptReceived,
+			"oracle":   scriptOracle,
 		},
 	})
+}
+
+// scriptOracle compares the claims of the last run's record with an independent
+// calculation over its data: oracle INSPECTED SBOM RECORDS.
+func scriptOracle(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: oracle INSPECTED SBOM RECORDS")
+	}
+	var record engine.Summary
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &record))
+	want, err := releasegate.Affected([]byte(ts.ReadFile(args[1])), os.DirFS(ts.MkAbs(args[2])))
+	ts.Check(err)
+	got := map[[2]string]bool{}
+	for _, c := range record.Claims {
+		if id, ok := strings.CutPrefix(c.Predicate, "affected_by:"); ok {
+			got[[2]string{c.Subject, id}] = string(c.Value) == "true"
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(got) == 0 {
+		ts.Fatalf("%d claims in the record; oracle (-) and record (+) differ:\n%s", len(got), diff)
+	}
 }
