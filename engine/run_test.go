@@ -326,3 +326,30 @@ func TestSourceOutsideTheBudgetHaltsTheStep(t *testing.T) {
 		})
 	}
 }
+
+// TestLongLogsAreSealed has a guest log more in one batch of calls than the
+// record keeps inline, in many long lines and in one that is longer by itself.
+func TestLongLogsAreSealed(t *testing.T) {
+	const imports = `(import "writ_v1" "log" (func $log (param i32 i32 i32) (result i32)))`
+	for _, c := range []struct{ name, body string }{
+		{"many long lines", `(local.set $a (i32.const 40)) (loop $l (drop (call $log (i32.const 1) (i32.const 16) (i32.const 60000)))
+			(br_if $l (local.tee $a (i32.sub (local.get $a) (i32.const 1)))))`},
+		{"one line above all", `(drop (memory.grow (i32.const 4))) (drop (call $log (i32.const 1) (i32.const 16) (i32.const 200000)))
+			(drop (call $log (i32.const 1) (i32.const 16) (i32.const 5)))`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.wants = `{"capability":"log","reason":"a test"}`
+			w.module("claims", abi.Executor, hosttest.Returning(imports, c.body, oneClaim))
+			w.rules("r1", passes, "r1")
+			res := w.run(w.plan(strict, oneStep("rule: unanimous", "r1")))
+			if res.Result != "pass" {
+				t.Errorf("result %q: %+v", res.Result, res.Steps)
+			}
+			report, err := w.store.Verify(t.Context(), nil)
+			if err != nil || len(report.Problems) > 0 {
+				t.Errorf("verify: %v, %v", report.Problems, err)
+			}
+		})
+	}
+}

@@ -21,8 +21,10 @@ const callsHeadBytesMax = 3
 
 // Recorder is the boundary of a live invocation: calls become HOST_CALLS events
 // of at most trace.BatchCallsMax calls, effects go to a function of the caller's.
-// A batch ends with its last call or before another event of the lane, so how
-// calls are cut into events follows from the calls alone.
+// A batch ends with its last call, before a call that would make it longer than
+// trace.BatchInlineBytesMax, or before another event of the lane, so how calls
+// are cut into events follows from the calls alone. A call that is longer than
+// that by itself is a batch by itself.
 type Recorder struct {
 	sink   Sink
 	effect func(context.Context, EffectCall) (EffectReply, error)
@@ -39,7 +41,16 @@ func NewRecorder(s Sink, effect func(context.Context, EffectCall) (EffectReply, 
 
 // HostCall adds a call to the batch at hand.
 func (r *Recorder) HostCall(c *trace.Call) error {
+	before := len(r.batch)
 	r.batch = trace.AppendCall(r.batch, c)
+	if len(r.batch) > trace.BatchInlineBytesMax && r.count > 0 {
+		call := r.batch[before:]
+		r.batch = r.batch[:before]
+		if err := r.Flush(); err != nil {
+			return err
+		}
+		r.batch = append(r.batch, call...)
+	}
 	r.count++
 	if r.count < trace.BatchCallsMax {
 		return nil

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/writrun/writ/guest-abi/abi"
 	"github.com/writrun/writ/host"
 	"github.com/writrun/writ/host/hosttest"
@@ -37,5 +39,49 @@ func TestRecorderBatchesCanBeReadBack(t *testing.T) {
 				t.Errorf("batch of %d calls says %d: %v", e.Span, n, err)
 			}
 		}
+	}
+}
+
+// TestRecorderCutsLongBatches: a batch of several calls stays within what the
+// record keeps inline, and a longer call is a batch by itself.
+func TestRecorderCutsLongBatches(t *testing.T) {
+	const most = trace.BatchInlineBytesMax
+	cases := []struct {
+		name  string
+		sizes []int // of requests, in bytes
+		spans []uint64
+	}{
+		{"short calls", []int{10, 20, 30}, []uint64{3}},
+		{"two that fit", []int{most / 3, most / 3}, []uint64{2}},
+		{"a third that does not", []int{most / 3, most / 3, most / 2}, []uint64{2, 1}},
+		{"one that is too long between short ones", []int{10, 2 * most, 10, 10}, []uint64{1, 1, 2}},
+		{"all too long", []int{most, most}, []uint64{1, 1}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			sink := &hosttest.Sink{}
+			r := host.NewRecorder(sink, nil)
+			for _, n := range c.sizes {
+				if err := r.HostCall(&trace.Call{Fn: 10, Request: trace.AppendBytes(nil, make([]byte, n))}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := r.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			var spans []uint64
+			for _, e := range sink.Events {
+				spans = append(spans, e.Span)
+				if e.Span > 1 && len(e.Payload) > most {
+					t.Errorf("a batch of %d calls has %d bytes", e.Span, len(e.Payload))
+				}
+			}
+			if diff := cmp.Diff(c.spans, spans); diff != "" {
+				t.Errorf("calls per batch (-want +got):\n%s", diff)
+			}
+			if got := sink.Calls(t); len(got) != len(c.sizes) {
+				t.Errorf("%d calls read back as %d", len(c.sizes), len(got))
+			}
+		})
 	}
 }

@@ -120,6 +120,9 @@ func checkEvent(e trace.Event) error {
 		if err != nil {
 			return err
 		}
+		if calls > 1 && len(e.Payload) > trace.BatchInlineBytesMax {
+			return fmt.Errorf("%d host calls take %d bytes; a batch above %d holds one call", calls, len(e.Payload), trace.BatchInlineBytesMax)
+		}
 		span = calls
 	} else if err := trace.CheckPayload(e.Payload); err != nil {
 		return err

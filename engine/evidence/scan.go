@@ -102,7 +102,7 @@ func (s *scan) event(f trace.Frame, at int64, size int) error {
 	if h.Seq != s.next[h.Lane] {
 		return fmt.Errorf("event %s where %s/%d should be", h.Address(), h.Lane, s.next[h.Lane])
 	}
-	span := uint64(1)
+	span := uint64(1) // also of a batch that is kept as content: it holds one long call
 	if h.Kind == trace.KindHostCalls && f.Stored.Content == "" {
 		calls, err := trace.CallCount(f.Stored.Inline)
 		if err != nil {

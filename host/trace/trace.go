@@ -159,7 +159,7 @@ type Event struct {
 const (
 	PayloadBytesMax     = 65 << 20 // one payload: the largest guest message and its frame
 	InlineBytesMax      = 4 << 10  // a payload kept in the record itself; a larger one goes to the content store
-	BatchInlineBytesMax = 64 << 10 // the same for a HOST_CALLS payload, of which a run may have thousands
+	BatchInlineBytesMax = 64 << 10 // the same for a HOST_CALLS payload; a batch of several calls is never longer
 	BatchCallsMax       = 256      // calls of one HOST_CALLS event
 	NestingMax          = 32       // containers inside containers in one CBOR item
 	ContainerMax        = 1 << 20  // members of one CBOR array or map
