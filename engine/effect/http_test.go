@@ -12,7 +12,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -242,4 +244,68 @@ func FuzzReadRequest(f *testing.F) {
 			t.Errorf("%q reaches %s", data, r.url)
 		}
 	})
+}
+
+// rebinding answers each look-up of a name with the next of its addresses.
+type rebinding struct{ answers []netip.Addr }
+
+func (r *rebinding) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	a := r.answers[0]
+	if len(r.answers) > 1 {
+		r.answers = r.answers[1:]
+	}
+	return []netip.Addr{a}, nil
+}
+
+// TestRebinding has a name resolve to another address the second time: what is
+// dialled is what was checked, and what is not granted is not dialled.
+func TestRebinding(t *testing.T) {
+	public, private := netip.MustParseAddr("8.8.8.8"), netip.MustParseAddr("10.0.0.1")
+	cases := []struct {
+		name    string
+		answers []netip.Addr
+		dialled []string
+		status  Status
+		code    abi.Code
+	}{
+		{"private the second time", []netip.Addr{public, private}, []string{"8.8.8.8:80"}, StatusOK, 0},
+		{"private the first time", []netip.Addr{private, public}, nil, StatusFailed, abi.NotGranted},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+			defer s.Close()
+			var dialled []string
+			driver := NewHTTP(HTTPConfig{Resolver: &rebinding{c.answers}, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+				dialled = append(dialled, address)
+				return new(net.Dialer).DialContext(ctx, network, s.Listener.Addr().String())
+			}})
+			out := driver.Perform(t.Context(), Attempt{Grant: grant("GET", "http://a.example/"), Request: []byte(`{"method":"GET","url":"http://a.example/"}`)})
+			if out.Status != c.status || out.Code != c.code || !slices.Equal(dialled, c.dialled) {
+				t.Errorf("%s %s (%s) after dialling %q, want %s %s after %q", out.Status, out.Code, out.Details.Error, dialled, c.status, c.code, c.dialled)
+			}
+		})
+	}
+}
+
+// TestNothingSent: an attempt that ends before its connection stands is failed,
+// however it ends.
+func TestNothingSent(t *testing.T) {
+	for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){
+		"timeout": func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+		"refused": func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := grant("POST", "http://a.example/")
+			g.TimeoutMillis = 20
+			driver := NewHTTP(HTTPConfig{Resolver: names{"a.example": {"8.8.8.8"}}, Dial: dial})
+			out := driver.Perform(t.Context(), Attempt{Grant: g, Request: []byte(`{"method":"POST","url":"http://a.example/"}`)})
+			if out.Status != StatusFailed || out.Code != abi.Unavailable || out.Details.Error == "" {
+				t.Errorf("outcome %+v", out)
+			}
+		})
+	}
 }
