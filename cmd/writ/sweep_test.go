@@ -129,7 +129,9 @@ func (k *killed) fresh() {
 			k.t.Fatal(err)
 		}
 	}
+	k.mu.Lock()
 	k.bodies = map[string][]string{}
+	k.mu.Unlock()
 	k.must([]int{0}, "init", "--bare")
 }
 
