@@ -19,7 +19,7 @@ build: ## bin/writ, static, without cgo
 demo: build ## run examples/release-gate live, in a store of its own
 	.ci/demo
 
-test: tools build ## vet and every test of the first tier (about 10 minutes on two cores)
+test: tools build ## vet and every test of the first tier (a few minutes on two cores)
 	go vet ./...
 	$(TEST) -timeout 20m ./...
 
