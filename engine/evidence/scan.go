@@ -222,7 +222,11 @@ func (t *Tenant) journalDamage(run abi.RunID, s *scan) *Problem {
 	if s.tail == nil || s.tail.Torn {
 		return nil
 	}
-	return &Problem{Code: CodeJournalDamaged, Path: t.disk.rel(t.journalPath(run)), Address: s.lastGood(), Detail: "last good event; then " + s.tail.Error(), cause: s.tail}
+	last := "this is the last good event; then "
+	if s.lastGood() == "" {
+		last = "no event of the journal is good: "
+	}
+	return &Problem{Code: CodeJournalDamaged, Path: t.disk.rel(t.journalPath(run)), Address: s.lastGood(), Detail: last + s.tail.Error(), cause: s.tail}
 }
 
 func (s *scan) lastGood() string {
