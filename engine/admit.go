@@ -182,7 +182,6 @@ func (r *Runner) newRun(req Request) (*run, error) {
 	}
 	for _, id := range req.Plan.Order {
 		s := &stepState{plan: req.Plan.Step(id), done: make(chan struct{}), handles: []abi.DatasetHandle{}}
-		s.result.StepID = id
 		for _, d := range s.plan.Datasets {
 			s.handles = append(s.handles, n.pinned[d].Handle)
 		}

@@ -24,12 +24,8 @@ var errEntropy = errors.New("a source of entropy is not allowed")
 // sourceOf is the source of entropy a host call draws on, or "". The virtual
 // clock is determined by the plan and draws on none; effects are charged when
 // the plan is made.
-func sourceOf(call uint16) string {
-	i := slices.IndexFunc(abi.HostCalls, func(h abi.HostCall) bool { return h.Number == call })
-	if i < 0 {
-		return ""
-	}
-	switch abi.HostCalls[i].Name {
+func sourceOf(call abi.HostCall) string {
+	switch call.Name {
 	case "random_fill", "random_get":
 		return flow.SourceSeededRNG
 	case "dataset_size", "dataset_read", "fd_read", "fd_pread", "fd_readdir", "path_open", "path_filestat_get":
@@ -48,16 +44,11 @@ type charged struct {
 	calls    uint64
 }
 
-// newCharged returns the boundary of a lane under the plan's entropy budget.
-func (r *run) newCharged(recorder *host.Recorder) *charged {
-	return &charged{Recorder: recorder, denied: r.denied}
-}
-
 // deniedCalls maps each host call that draws on a source outside allowed to it.
 func deniedCalls(allowed []string) map[uint16]string {
 	denied := map[uint16]string{}
 	for _, h := range abi.HostCalls {
-		if source := sourceOf(h.Number); source != "" && !slices.Contains(allowed, source) {
+		if source := sourceOf(h); source != "" && !slices.Contains(allowed, source) {
 			denied[h.Number] = source
 		}
 	}
@@ -80,7 +71,7 @@ func (b *charged) HostCall(c *trace.Call) error {
 // invoke runs a guest. A halt at the entropy budget is a stop of the guest like
 // any other, with an event of its own before it.
 func (r *run) invoke(ctx context.Context, prepared abi.Digest, inv host.Invocation, recorder *host.Recorder) (host.Outcome, error) {
-	b := r.newCharged(recorder)
+	b := &charged{Recorder: recorder, denied: r.denied}
 	inv.Boundary, inv.Seed, inv.ClockStepNanos = b, r.seed, r.plan.Clock.StepNanos
 	out, err := host.Invoke(ctx, r.compiled[prepared], inv)
 	if errors.Is(err, errEntropy) {

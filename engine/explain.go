@@ -89,7 +89,7 @@ func (e *Explanation) step(step StepResult, effects []EffectSummary) {
 	switch step.State {
 	case StateFailed:
 		e.say(step.Address, "Step %s failed: %s.", step.StepID, step.Detail)
-	case "skipped":
+	case stateSkipped:
 		e.say(step.Address, "Step %s was skipped: %s.", step.StepID, step.Detail)
 	}
 	for _, f := range effects {

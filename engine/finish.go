@@ -31,7 +31,7 @@ func (r *run) finish(ctx context.Context) (Result, error) {
 	permissive := false
 	for _, s := range r.order {
 		all = append(all, s.results...)
-		failed = failed || s.result.State == StateFailed
+		failed = failed || s.state == StateFailed
 		if s.decision == nil {
 			continue
 		}
@@ -67,7 +67,7 @@ func (r *run) marks(permissive bool) []string {
 		marks = append(marks, MarkPermissive)
 	}
 	for _, s := range r.order {
-		if s.result.Effects > 0 && slices.ContainsFunc(s.plan.Effects, versioned) {
+		if s.effects > 0 && slices.ContainsFunc(s.plan.Effects, versioned) {
 			marks = append(marks, MarkProviderUnknown)
 			break
 		}

@@ -34,6 +34,9 @@ const (
 	StateFailed      = "failed"
 )
 
+// stateSkipped is the state of a step that did not start.
+const stateSkipped = "skipped"
+
 // ReasonNothingEvaluated is the reason of a decision over no result at all.
 const ReasonNothingEvaluated = "nothing_evaluated"
 

@@ -58,11 +58,11 @@ func (r *run) live(ctx context.Context) (Result, error) {
 	if err == nil {
 		return result, nil
 	}
-	reason, state := "infrastructure", StateInterrupted
+	reason := "infrastructure"
 	var d *doubt
 	switch {
 	case errors.As(err, &d):
-		reason, state = "effect "+d.address+" has an unknown outcome", StateInDoubt
+		reason = d.Error()
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		reason = "cancelled"
 	}
@@ -73,7 +73,7 @@ func (r *run) live(ctx context.Context) (Result, error) {
 	switch {
 	case shown != nil:
 		return result, errors.Join(err, shown)
-	case state == StateInDoubt:
+	case d != nil:
 		return result, nil
 	case errors.Is(err, context.Canceled):
 		return result, ErrInterrupted
@@ -166,7 +166,7 @@ func (r *run) ended(s *stepState) {
 	r.endedCount.Add(1)
 	phase := "done"
 	if !s.ok() {
-		phase = s.result.State
+		phase = s.state
 	}
 	r.progress(phase, string(s.plan.ID))
 }

@@ -191,7 +191,7 @@ func (s *summarizer) aboutStep(lane trace.Lane, payload any, address string) err
 		step.State, step.Address, step.FuelUsed, step.Calls = StateFailed, address, p.FuelUsed, p.HostCalls
 		step.Cause, step.Detail = failureText(*p)
 	case *trace.StepSkipped:
-		step.State, step.Address, step.Cause, step.Detail = "skipped", address, "skipped", skipText(*p)
+		step.State, step.Address, step.Cause, step.Detail = stateSkipped, address, stateSkipped, skipText(*p)
 	case *trace.EffectIntent:
 		step.Effects++
 		s.effects[address] = &EffectSummary{StepID: step.StepID, Address: address, Driver: p.Driver, Request: p.Request, Status: "unknown"}

@@ -16,7 +16,8 @@ import (
 type stepState struct {
 	plan     flow.PlanStep
 	done     chan struct{}
-	result   StepResult
+	state    string // succeeded, failed or skipped; the record has the rest
+	effects  uint64 // performed
 	output   abi.StepOutput
 	handles  []abi.DatasetHandle
 	clockEnd int64
@@ -25,7 +26,7 @@ type stepState struct {
 	decision *Arbitration // nil: the step is no rule's target
 }
 
-func (s *stepState) ok() bool { return s.result.State == StateSucceeded }
+func (s *stepState) ok() bool { return s.state == StateSucceeded }
 
 // step waits for what s needs, then executes, skips or gives up, verifies and
 // arbitrates. It returns an error only for what stops the whole run.
@@ -119,9 +120,9 @@ func (r *run) upstream(id abi.ID) []*stepState {
 }
 
 func (r *run) skip(s *stepState, because []string, reason string) error {
-	a, err := r.append(trace.StepLane(s.plan.ID), trace.KindStepSkipped, trace.CauseRuntime,
+	s.state = stateSkipped
+	_, err := r.append(trace.StepLane(s.plan.ID), trace.KindStepSkipped, trace.CauseRuntime,
 		trace.StepSkipped{Because: because, Reason: reason})
-	s.result.State, s.result.Cause, s.result.Detail, s.result.Address = "skipped", "skipped", reason, a
 	return err
 }
 
@@ -153,8 +154,7 @@ func (r *run) execute(ctx context.Context, s *stepState) error {
 	if err != nil {
 		return err
 	}
-	s.clockEnd = out.ClockEndNanos
-	s.result.FuelUsed, s.result.Calls, s.result.Effects = out.FuelUsed, out.HostCalls, int(out.Effects)
+	s.clockEnd, s.effects = out.ClockEndNanos, out.Effects
 	return r.conclude(s, lane, out)
 }
 
@@ -177,9 +177,8 @@ func (r *run) conclude(s *stepState, lane trace.Lane, out host.Outcome) error {
 	fail := func(f trace.StepFailed) error {
 		f.Output, f.FuelUsed, f.MemoryBytes = out.Output, out.FuelUsed, out.MemoryBytes
 		f.HostCalls, f.ClockEndNanos = out.HostCalls, out.ClockEndNanos
-		a, err := r.append(lane, trace.KindStepFailed, trace.CauseAgent, f)
-		s.result.State, s.result.Address = StateFailed, a
-		s.result.Cause, s.result.Detail = failureText(f)
+		s.state = StateFailed
+		_, err := r.append(lane, trace.KindStepFailed, trace.CauseAgent, f)
 		return err
 	}
 	if out.Stop != nil {
@@ -198,11 +197,9 @@ func (r *run) conclude(s *stepState, lane trace.Lane, out host.Outcome) error {
 		}
 		return fail(trace.StepFailed{Error: &abi.GuestError{Code: v.Code, Message: v.Message}})
 	}
-	a, err := r.append(lane, trace.KindStepEnd, trace.CauseAgent, trace.StepEnd{Output: out.Output, FuelUsed: out.FuelUsed,
+	s.output, s.state = resp.StepOutput, StateSucceeded
+	_, err = r.append(lane, trace.KindStepEnd, trace.CauseAgent, trace.StepEnd{Output: out.Output, FuelUsed: out.FuelUsed,
 		MemoryBytes: out.MemoryBytes, HostCalls: out.HostCalls, ClockEndNanos: out.ClockEndNanos})
-	s.output = resp.StepOutput
-	s.result.State, s.result.Address = StateSucceeded, a
-	s.result.Claims, s.result.Evidence = len(resp.Claims), len(resp.Evidence)
 	return err
 }
 

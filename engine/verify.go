@@ -26,7 +26,7 @@ type subject struct {
 func (r *run) stepSubject(s *stepState) subject {
 	sub := subject{target: string(s.plan.ID), phase: abi.PhaseStep, clockEnd: s.clockEnd, datasets: s.plan.Datasets}
 	if !s.ok() {
-		sub.absent = "step " + string(s.plan.ID) + " " + s.result.State
+		sub.absent = "step " + string(s.plan.ID) + " " + s.state
 		return sub
 	}
 	evidence := slices.Clone(s.output.Evidence)
@@ -48,7 +48,7 @@ func (r *run) flowSubject() subject {
 		sub.clockEnd = max(sub.clockEnd, s.clockEnd)
 		if !s.ok() {
 			if sub.absent == "" {
-				sub.absent = "step " + string(s.plan.ID) + " " + s.result.State
+				sub.absent = "step " + string(s.plan.ID) + " " + s.state
 			}
 			continue
 		}
