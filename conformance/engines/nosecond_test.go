@@ -1,3 +1,5 @@
+//go:build !cgo || writ_nowasmtime
+
 package engines_test
 
 import (

@@ -1,0 +1,8 @@
+;; The allocator puts the request past memory.
+;; stop: bad_pointer alloc writ_alloc
+(module
+  (memory (export "memory") 1)
+  (func (export "writ_alloc") (param i32) (result i32) (i32.const 65535))
+  (func (export "writ_free") (param i32 i32))
+  (func $execute (export "writ_execute") (param $ptr i32) (param $len i32) (result i64)
+    (i64.const 0x2000000002)))

@@ -1,0 +1,12 @@
+;; Host calls without end, in the start function.
+;; limits: host_calls=10000
+;; stop: host_calls_exhausted start clock_now
+(module
+  (import "writ_v1" "clock_now" (func $clock (result i64)))
+  (memory (export "memory") 1)
+  (func (export "writ_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "writ_free") (param i32 i32))
+  (func $start (loop $l (drop (call $clock)) (br $l)))
+  (start $start)
+  (func $execute (export "writ_execute") (param $ptr i32) (param $len i32) (result i64)
+    (i64.const 0x2000000002)))

@@ -1,0 +1,14 @@
+;; An effect that nobody granted, a hundred times.
+;; output: 2
+(module
+  (import "writ_v1" "effect" (func $effect (param i32 i32 i32 i32) (result i64)))
+  (memory (export "memory") 1)
+  (func (export "writ_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "writ_free") (param i32 i32))
+  (data (i32.const 32) "{}")
+  (func $execute (export "writ_execute") (param $ptr i32) (param $len i32) (result i64)
+    (local.set $len (i32.const 100))
+    (loop $l
+      (if (i64.ge_s (call $effect (i32.const 32) (i32.const 2) (i32.const 32) (i32.const 2)) (i64.const 0)) (then (unreachable)))
+      (br_if $l (local.tee $len (i32.sub (local.get $len) (i32.const 1)))))
+    (i64.const 0x2000000002)))

@@ -1,0 +1,10 @@
+;; proc_exit in _initialize.
+;; stop: exit initialize proc_exit
+(module
+  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+  (memory (export "memory") 1)
+  (func (export "writ_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "writ_free") (param i32 i32))
+  (func (export "_initialize") (call $exit (i32.const 1)))
+  (func $execute (export "writ_execute") (param $ptr i32) (param $len i32) (result i64)
+    (i64.const 0x2000000002)))

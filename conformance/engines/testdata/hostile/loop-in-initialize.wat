@@ -1,0 +1,10 @@
+;; An endless loop in _initialize.
+;; limits: fuel=2500000
+;; stop: fuel_exhausted initialize _initialize
+(module
+  (memory (export "memory") 1)
+  (func (export "writ_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "writ_free") (param i32 i32))
+  (func (export "_initialize") (loop $l (br $l)))
+  (func $execute (export "writ_execute") (param $ptr i32) (param $len i32) (result i64)
+    (i64.const 0x2000000002)))

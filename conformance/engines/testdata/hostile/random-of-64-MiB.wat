@@ -1,0 +1,11 @@
+;; 64 MiB of random bytes into a memory of one page.
+;; output: 2
+(module
+  (import "writ_v1" "random_fill" (func $random (param i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (func (export "writ_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "writ_free") (param i32 i32))
+  (data (i32.const 32) "{}")
+  (func $execute (export "writ_execute") (param $ptr i32) (param $len i32) (result i64)
+    (if (i32.ge_s (call $random (i32.const 0) (i32.const 67108864)) (i32.const 0)) (then (unreachable)))
+    (i64.const 0x2000000002)))

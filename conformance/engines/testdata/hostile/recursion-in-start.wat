@@ -1,0 +1,10 @@
+;; Endless recursion in the start function.
+;; stop: stack_overflow start writ_det_start
+(module
+  (memory (export "memory") 1)
+  (func (export "writ_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "writ_free") (param i32 i32))
+  (func $deep (call $deep))
+  (start $deep)
+  (func $execute (export "writ_execute") (param $ptr i32) (param $len i32) (result i64)
+    (i64.const 0x2000000002)))

@@ -1,0 +1,10 @@
+;; An element segment past its table.
+;; refused: segment_out_of_bounds
+(module
+  (memory (export "memory") 1)
+  (func (export "writ_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "writ_free") (param i32 i32))
+  (table 1 funcref)
+  (elem (i32.const 1) $execute)
+  (func $execute (export "writ_execute") (param $ptr i32) (param $len i32) (result i64)
+    (i64.const 0x2000000002)))

@@ -1,0 +1,9 @@
+;; An export that is named like one of preparation.
+;; refused: reserved_name
+(module
+  (memory (export "memory") 1)
+  (func (export "writ_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "writ_free") (param i32 i32))
+  (global (export "writ_det_fuel") (mut i64) (i64.const 0x7fffffffffffffff))
+  (func $execute (export "writ_execute") (param $ptr i32) (param $len i32) (result i64)
+    (i64.const 0x2000000002)))

@@ -1,0 +1,9 @@
+;; A tail call.
+;; refused: feature_tail_calls
+(module
+  (memory (export "memory") 1)
+  (func (export "writ_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "writ_free") (param i32 i32))
+  (func $again (return_call $again))
+  (func $execute (export "writ_execute") (param $ptr i32) (param $len i32) (result i64)
+    (i64.const 0x2000000002)))

@@ -1,0 +1,11 @@
+;; A call through an entry of another type.
+;; stop: indirect_call_type execute writ_execute
+(module
+  (memory (export "memory") 1)
+  (func (export "writ_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "writ_free") (param i32 i32))
+  (table 2 funcref)
+  (elem (i32.const 0) $execute)
+  (func $execute (export "writ_execute") (param $ptr i32) (param $len i32) (result i64)
+    (call_indirect (i32.const 0))
+    (i64.const 0x2000000002)))

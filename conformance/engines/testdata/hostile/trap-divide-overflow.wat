@@ -1,0 +1,9 @@
+;; The one signed division that overflows.
+;; stop: integer_overflow execute writ_execute
+(module
+  (memory (export "memory") 1)
+  (func (export "writ_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "writ_free") (param i32 i32))
+  (func $execute (export "writ_execute") (param $ptr i32) (param $len i32) (result i64)
+    (drop (i64.div_s (i64.const 0x8000000000000000) (i64.sub (i64.const 0) (i64.extend_i32_u (i32.eqz (i32.const 0))))))
+    (i64.const 0x2000000002)))

@@ -1,0 +1,9 @@
+;; A load of a vector that begins in memory and ends past it.
+;; stop: memory_out_of_bounds execute writ_execute
+(module
+  (memory (export "memory") 1)
+  (func (export "writ_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "writ_free") (param i32 i32))
+  (func $execute (export "writ_execute") (param $ptr i32) (param $len i32) (result i64)
+    (drop (v128.load (i32.const 65521)))
+    (i64.const 0x2000000002)))
