@@ -30,19 +30,19 @@ const GoGuest = "goguest"
 // Kernel is one program and how much work a measurement gives it.
 type Kernel struct {
 	Name string // its module is Name + ".wasm"
-	N    int32  // argument of run that takes 50 to 200 ms unprepared
+	N    int32  // argument of run that takes 50 to 200 ms on wazero, unprepared
 }
 
 // Kernels returns the kernels in C, in the order in which figures list them.
 func Kernels() []Kernel {
 	return []Kernel{
-		{"matmul", 360}, {"nbody", 700_000}, {"mandelbrot", 1000}, {"sieve", 30_000_000},
-		{"sha256", 16_000}, {"fib", 33}, {"sort", 800_000}, {"json", 12_000},
+		{"matmul", 320}, {"nbody", 500_000}, {"mandelbrot", 800}, {"sieve", 15_000_000},
+		{"sha256", 8000}, {"fib", 35}, {"sort", 500_000}, {"json", 15_000},
 	}
 }
 
 // Guest returns the kernel in Go.
-func Guest() Kernel { return Kernel{GoGuest, 100_000} }
+func Guest() Kernel { return Kernel{GoGuest, 30_000} }
 
 //go:embed src
 var sources embed.FS

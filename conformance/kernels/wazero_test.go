@@ -2,7 +2,7 @@ package kernels_test
 
 import (
 	"context"
-	"testing"
+	"fmt"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -13,17 +13,32 @@ import (
 	"github.com/writrun/writ/host/prepare"
 )
 
-// bareWazero is wazero with as little around it as a prepared module needs: its
-// own WASI and a refill that never runs out.
-type bareWazero struct{ wazero.Runtime }
+// waysOfWazero are the unprepared module, the prepared one, and wazero's own way
+// to stop a guest.
+func waysOfWazero() []way {
+	plain := func() (bareEngine, error) { return newWazero(false) }
+	return []way{
+		{"wazero", "original", false, plain},
+		{"wazero", "prepared", true, plain},
+		{"wazero", "close-on-done", false, func() (bareEngine, error) { return newWazero(true) }},
+	}
+}
 
-func newWazero(tb testing.TB, config wazero.RuntimeConfig) bareWazero {
-	tb.Helper()
-	ctx := context.Background()
-	r := wazero.NewRuntimeWithConfig(ctx, config.WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false))
-	tb.Cleanup(func() { _ = r.Close(ctx) })
-	if _, err := wasi_snapshot_preview1.Instantiate(ctx, r); err != nil {
-		tb.Fatal(err)
+// bareWazero is a runtime of wazero's compiler.
+type bareWazero struct {
+	ctx     context.Context
+	cancel  context.CancelFunc
+	runtime wazero.Runtime
+}
+
+func newWazero(closeOnDone bool) (bareEngine, error) {
+	// A context that can end, as without one there is nothing to close on.
+	ctx, cancel := context.WithCancel(context.Background())
+	config := wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2).
+		WithDebugInfoEnabled(false).WithCloseOnContextDone(closeOnDone)
+	w := &bareWazero{ctx, cancel, wazero.NewRuntimeWithConfig(ctx, config)}
+	if _, err := wasi_snapshot_preview1.Instantiate(ctx, w.runtime); err != nil {
+		return nil, err
 	}
 	refill := api.GoModuleFunc(func(_ context.Context, m api.Module, _ []uint64) {
 		fuel := m.ExportedGlobal(prepare.FuelGlobal).(api.MutableGlobal)
@@ -31,36 +46,44 @@ func newWazero(tb testing.TB, config wazero.RuntimeConfig) bareWazero {
 			fuel.Set(fuel.Get() + prepare.FuelSlice)
 		}
 	})
-	_, err := r.NewHostModuleBuilder(prepare.RefillModule).NewFunctionBuilder().
+	_, err := w.runtime.NewHostModuleBuilder(prepare.RefillModule).NewFunctionBuilder().
 		WithGoModuleFunction(refill, nil, nil).Export(prepare.RefillName).Instantiate(ctx)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return bareWazero{r}
+	return w, err
 }
 
-// instantiate makes an instance and returns what calls its run.
-func (r bareWazero) instantiate(tb testing.TB, compiled wazero.CompiledModule) func(n int32) (uint64, error) {
-	tb.Helper()
-	ctx := context.Background()
-	m, err := r.InstantiateModule(ctx, compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+func (w *bareWazero) close() {
+	_ = w.runtime.Close(context.Background())
+	w.cancel()
+}
+
+func (w *bareWazero) compile(wasm []byte) (bareModule, error) {
+	compiled, err := w.runtime.CompileModule(w.ctx, wasm)
+	return wazeroModule{w, compiled}, err
+}
+
+type wazeroModule struct {
+	*bareWazero
+	compiled wazero.CompiledModule
+}
+
+func (w wazeroModule) instantiate() (runner, error) {
+	m, err := w.runtime.InstantiateModule(w.ctx, w.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	if err != nil {
-		tb.Fatal(err)
+		return nil, err
 	}
-	tb.Cleanup(func() { _ = m.Close(ctx) })
 	for _, export := range []string{prepare.StartExport, abi.ExportInitialize} {
 		if f := m.ExportedFunction(export); f != nil {
-			if _, err := f.Call(ctx); err != nil {
-				tb.Fatalf("%s: %v", export, err)
+			if _, err := f.Call(w.ctx); err != nil {
+				return nil, fmt.Errorf("call %s: %w", export, err)
 			}
 		}
 	}
 	f := m.ExportedFunction(kernels.RunExport)
 	return func(n int32) (uint64, error) {
-		results, err := f.Call(ctx, api.EncodeI32(n))
+		results, err := f.Call(w.ctx, api.EncodeI32(n))
 		if err != nil {
 			return 0, err
 		}
 		return results[0], nil
-	}
+	}, nil
 }
