@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,19 +16,29 @@ import (
 	"github.com/writrun/writ/guest-abi/abi"
 )
 
-// Record is what is kept of one decision.
+const (
+	abandonAfter     = time.Second // that an evaluation did not heed the end of its time
+	errorBytesMax    = 64 << 10    // of Rego's text, kept
+	resultBytesShown = 200         // of a wrong result, in a message
+)
+
+// Record is what is kept of one decision. Entrypoint, Input, Now and Seed are
+// all that the result follows from, besides the policy.
 type Record struct {
 	Entrypoint  string
 	Policy      abi.Digest
 	InputDigest abi.Digest
 	Input       []byte   // the document the policy got, canonical JSON
+	Now         int64    // nanoseconds since 1970 that time.now_ns gave
+	Seed        Seed     // that rand.intn and uuid.rfc4122 drew from
+	Result      []byte   // the policy's answer before the floor, canonical JSON; nil where there is none
 	RulesFired  []string // "file:row name" of every rule that was true, sorted
 }
 
 // decide evaluates the entrypoint over input and decodes its one result into
 // out, which is a pointer to a struct; every field of it is required.
 func (p *policy) decide(ctx context.Context, now int64, input, out any) (Record, error) {
-	record := Record{Entrypoint: p.entrypoint, Policy: p.digest}
+	record := Record{Entrypoint: p.entrypoint, Policy: p.digest, Now: now, Seed: seedOf(ctx)}
 	doc, err := abi.EncodeMessage(input)
 	if err != nil {
 		return record, &Refusal{Code: CodeInput, Detail: err.Error()}
@@ -39,80 +47,141 @@ func (p *policy) decide(ctx context.Context, now int64, input, out any) (Record,
 		return record, &Refusal{Code: CodeInput, Detail: fmt.Sprintf("the input has %d bytes; at most %d are allowed", len(doc), InputBytesMax)}
 	}
 	record.Input, record.InputDigest = doc, abi.DigestOf(doc)
-	value, err := ast.ValueFromReader(bytes.NewReader(doc))
-	if err != nil {
-		return record, &Refusal{Code: CodeInput, Detail: err.Error()}
-	}
-	fired := &firedRules{seen: map[string]bool{}}
-	results, err := p.evaluate(ctx, now, value, fired)
-	record.RulesFired = fired.sorted()
+	record.Result, record.RulesFired, err = p.answer(ctx, &call{now: now, seed: record.Seed}, doc)
 	if err != nil {
 		return record, err
 	}
-	return record, decodeResult(results, out)
+	return record, decodeResult(record.Result, out)
 }
 
-func (p *policy) evaluate(ctx context.Context, now int64, input ast.Value, fired *firedRules) (rego.ResultSet, error) {
+// answer is the policy's one value over a document, as canonical JSON, and the
+// rules that were true on the way.
+func (p *policy) answer(ctx context.Context, c *call, doc []byte) (result []byte, fired []string, err error) {
+	value, err := ast.ValueFromReader(bytes.NewReader(doc))
+	if err != nil {
+		return nil, nil, &Refusal{Code: CodeInput, Detail: err.Error()}
+	}
+	o, err := p.evaluate(ctx, c, value)
+	if err != nil {
+		return nil, o.fired, err
+	}
+	if len(o.results) != 1 || len(o.results[0].Expressions) != 1 {
+		return nil, o.fired, &Refusal{Code: CodeUndefined, Detail: "the decision is undefined"}
+	}
+	term, ok := o.results[0].Expressions[0].Value.(*ast.Term)
+	if !ok {
+		return nil, o.fired, &Refusal{Code: CodeUndefined, Detail: "the decision is undefined"}
+	}
+	result, err = encodeValue(term.Value, ResultBytesMax)
+	if err != nil {
+		return nil, o.fired, &Refusal{Code: CodeResult, Detail: err.Error()}
+	}
+	return result, o.fired, nil
+}
+
+// outcome is what an evaluation left.
+type outcome struct {
+	results rego.ResultSet
+	fired   []string
+	over    error // the limit it ran into
+	err     error
+}
+
+// evaluate gives the evaluation its time, its steps and its memory. One that
+// does not heed the end of its time is left behind: Rego compares composite
+// values without looking up.
+func (p *policy) evaluate(ctx context.Context, c *call, input ast.Value) (outcome, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, EvaluationTime, errTooSlow)
 	defer cancel()
-	// A zero time would mean the wall clock to OPA. No builtin that reads it is
-	// allowed; the decision's own time is given all the same.
-	at := time.Unix(0, max(now, fallbackWallTime)).UTC()
-	results, err := p.query.Eval(ctx, rego.EvalParsedInput(input), rego.EvalTime(at), rego.EvalSeed(zeros{}), rego.EvalQueryTracer(fired))
-	switch {
-	case err == nil:
-		return results, nil
-	case errors.Is(context.Cause(ctx), errTooSlow):
-		return nil, &Refusal{Code: CodeTooSlow, Detail: errTooSlow.Error()}
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+	stop := topdown.NewCancel()
+	defer context.AfterFunc(ctx, stop.Cancel)()
+	done := make(chan outcome, 1)
+	go func() { done <- p.run(ctx, c, input, stop) }()
+	var o outcome
+	select {
+	case o = <-done:
+	case <-ctx.Done():
+		grace := time.NewTimer(abandonAfter)
+		defer grace.Stop()
+		select {
+		case o = <-done:
+		case <-grace.C:
+			return outcome{}, ended(ctx)
+		}
 	}
-	return nil, &Refusal{Code: CodeEvaluation, Detail: err.Error()}
+	switch {
+	case o.over != nil:
+		return o, &Refusal{Code: CodeTooSlow, Detail: o.over.Error()}
+	case o.err == nil:
+		return o, nil
+	case ctx.Err() != nil:
+		return o, ended(ctx)
+	}
+	return o, &Refusal{Code: CodeEvaluation, Detail: readable(o.err)}
+}
+
+// run evaluates. A panic of the evaluator is an error of this policy alone.
+func (p *policy) run(ctx context.Context, c *call, input ast.Value, stop topdown.Cancel) (o outcome) {
+	steps := newStepCounter(stop)
+	defer func() {
+		o.fired, o.over = steps.fired(), steps.over
+		if r := recover(); r != nil {
+			o.err = fmt.Errorf("the evaluator panicked: %v", r)
+		}
+	}()
+	o.results, o.err = p.query.Eval(withCall(ctx, c), rego.EvalParsedInput(input), rego.EvalTime(time.Unix(0, c.now).UTC()), rego.EvalSeed(noSeed{}),
+		rego.EvalQueryTracer(steps), rego.EvalExternalCancel(stop), rego.EvalGenerateJSON(asTerm))
+	return o
+}
+
+// ended says why an evaluation was stopped from outside.
+func ended(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), errTooSlow) {
+		return &Refusal{Code: CodeTooSlow, Detail: errTooSlow.Error()}
+	}
+	return context.Cause(ctx)
 }
 
 var errTooSlow = fmt.Errorf("the evaluation took longer than %s", EvaluationTime)
 
-// zeros is the seed of evaluations: no allowed builtin draws on it.
-type zeros struct{}
-
-// Read fills b with zeros.
-func (zeros) Read(b []byte) (int, error) {
-	clear(b)
-	return len(b), nil
+// readable is Rego's text with OPA's names of builtins.
+func readable(err error) string {
+	text := strings.ReplaceAll(err.Error(), "_error: "+purePrefix, "_error: ")
+	return text[:min(len(text), errorBytesMax)]
 }
 
-// decodeResult reads the one value of a decision strictly.
-func decodeResult(results rego.ResultSet, out any) error {
-	if len(results) != 1 || len(results[0].Expressions) != 1 {
-		return &Refusal{Code: CodeUndefined, Detail: "the decision is undefined"}
-	}
-	b, err := json.Marshal(results[0].Expressions[0].Value)
-	if err != nil {
-		return &Refusal{Code: CodeResult, Detail: err.Error()}
-	}
-	if len(b) > ResultBytesMax {
-		return &Refusal{Code: CodeResult, Detail: fmt.Sprintf("the result has %d bytes; at most %d are allowed", len(b), ResultBytesMax)}
-	}
+// asTerm keeps Rego's value: made into Go values, a small one can be huge.
+func asTerm(t *ast.Term, _ *rego.EvalContext) (any, error) { return t, nil }
+
+// noSeed is the randomness OPA itself gets: none, since no allowed builtin is
+// to draw on it.
+type noSeed struct{}
+
+// Read fails.
+func (noSeed) Read([]byte) (int, error) { return 0, errNoCall }
+
+// decodeResult reads the value of a decision strictly.
+func decodeResult(b []byte, out any) error {
 	var got, want map[string]json.RawMessage
 	empty, err := json.Marshal(out)
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(b, &got); err != nil {
-		return &Refusal{Code: CodeResult, Detail: fmt.Sprintf("the result is not an object but %.200s", b)}
+		return &Refusal{Code: CodeResult, Detail: fmt.Sprintf("the result is not an object but %s", shown(b))}
 	}
 	if err := json.Unmarshal(empty, &want); err != nil {
 		return err
 	}
 	for name := range want {
 		if v, ok := got[name]; !ok || string(v) == "null" {
-			return &Refusal{Code: CodeResult, Detail: fmt.Sprintf("the result has no %q: %.200s", name, b)}
+			return &Refusal{Code: CodeResult, Detail: fmt.Sprintf("the result has no %q: %s", name, shown(b))}
 		}
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(out); err != nil {
-		return &Refusal{Code: CodeResult, Detail: fmt.Sprintf("%v: %.200s", err, b)}
+		return &Refusal{Code: CodeResult, Detail: fmt.Sprintf("%v: %s", err, shown(b))}
 	}
 	for name := range got {
 		if _, ok := want[name]; !ok {
@@ -123,27 +192,7 @@ func decodeResult(results rego.ResultSet, out any) error {
 	return nil
 }
 
-// firedRules notes the rules that were true.
-type firedRules struct{ seen map[string]bool }
-
-// Enabled reports that events are wanted.
-func (*firedRules) Enabled() bool { return true }
-
-// Config asks for no variables.
-func (*firedRules) Config() topdown.TraceConfig { return topdown.TraceConfig{} }
-
-// TraceEvent notes the exit of a rule, which OPA reports if it was true.
-func (f *firedRules) TraceEvent(e topdown.Event) {
-	rule, ok := e.Node.(*ast.Rule)
-	if !ok || e.Op != topdown.ExitOp || rule.Location == nil || len(f.seen) >= RulesFiredMax {
-		return
-	}
-	f.seen[fmt.Sprintf("%s:%d %s", rule.Location.File, rule.Location.Row, rule.Head.Ref())] = true
-}
-
-func (f *firedRules) sorted() []string {
-	return slices.Sorted(maps.Keys(f.seen))
-}
+func shown(b []byte) string { return fmt.Sprintf("%.*s", resultBytesShown, b) }
 
 // Refusal is a policy that cannot be used or that gave no valid answer.
 type Refusal struct {

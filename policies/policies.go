@@ -9,7 +9,6 @@
 package policies
 
 import (
-	"context"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -34,13 +33,12 @@ const (
 
 // Limits of a decision.
 const (
-	SourceBytesMax   = 1 << 20         // one Rego file
-	SourceFilesMax   = 1000            // of one policy
-	InputBytesMax    = 64 << 20        // the input document
-	ResultBytesMax   = 1 << 20         // the result
-	EvaluationTime   = 5 * time.Second // of one evaluation
-	RulesFiredMax    = 1000            // kept of one evaluation
-	fallbackWallTime = 1               // nanoseconds since 1970 where a decision has no time
+	SourceBytesMax = 1 << 20         // one Rego file
+	SourceFilesMax = 1000            // of one policy
+	InputBytesMax  = 64 << 20        // the input document
+	ResultBytesMax = 1 << 20         // the result
+	EvaluationTime = 5 * time.Second // of one evaluation
+	RulesFiredMax  = 1000            // kept of one evaluation
 )
 
 // Set is the compiled policies of one operator. It is safe for concurrent use.
@@ -110,15 +108,14 @@ func compile(folder fs.FS, name, entrypoint string) (*policy, error) {
 		}
 		modules[path] = m
 	}
-	c := ast.NewCompiler().WithCapabilities(capabilities()).WithStrict(true)
+	c := newCompiler()
 	if c.Compile(modules); c.Failed() {
 		return nil, &Refusal{Code: CodeInvalid, Detail: c.Errors.Error()}
 	}
 	if !hasDefault(modules, entrypoint) {
 		return nil, &Refusal{Code: CodeNoDefault, Detail: fmt.Sprintf("policy %s has no default for %s", name, entrypoint)}
 	}
-	query, err := rego.New(rego.Query(entrypoint), rego.Compiler(c), rego.Capabilities(capabilities()),
-		rego.StrictBuiltinErrors(true)).PrepareForEval(context.Background())
+	query, err := prepare(c, entrypoint)
 	if err != nil {
 		return nil, &Refusal{Code: CodeInvalid, Detail: err.Error()}
 	}
