@@ -76,9 +76,9 @@ func TestRandomnessFollowsFromSeedAndArguments(t *testing.T) {
 	}
 	t.Run("the stream is fixed", func(t *testing.T) {
 		cases := []struct{ expression, want string }{
-			{`rand.intn("a", 1000000)`, "GOLDEN1"},
+			{`rand.intn("a", 1000000)`, "604687"},
 			{`rand.intn("a", 0)`, "0"},
-			{`uuid.rfc4122("a")`, "GOLDEN2"},
+			{`uuid.rfc4122("a")`, `"93713712-e1b7-491e-ae45-02cffb912d99"`},
 		}
 		for _, c := range cases {
 			if got := ask(7, printing(c.expression)); got != c.want {
@@ -134,8 +134,8 @@ func TestNumbersAreExactOrRefused(t *testing.T) {
 		{"1e400", "1e400", ""},
 		{"1e400 - 1e400 + 1", "1", ""},
 		{"1e400 == 10e399", "true", ""},
-		{`to_number("1e100000000")`, "", "digits"},
-		{`json.unmarshal("[1e100000000]")`, "", "digits"},
+		{`to_number("1e100000000")`, "", "out of range"},
+		{`json.unmarshal("[1e100000000]")`, "", "number too big"},
 		{`json.unmarshal("1e9") + 1`, "1000000001", ""},
 		{"1 / 4", "0.25", ""},
 		{"1 / 0", "", "divide by zero"},
@@ -169,6 +169,7 @@ func doubled(start, step string, times int) string {
 }
 
 func TestBuiltinsStopWithinTheirLimits(t *testing.T) {
+	const pair = "pair(v) := [v, v]\n"
 	long := `s := concat("", ["0123456789abcdef" | some i in numbers.range(1, 60000)])` + "\n"
 	cases := []struct{ name, rego, says string }{
 		{"bits.lsh", printing("bits.lsh(1, 50000000)"), "bits.lsh: a shift by 50000000 bits"},
@@ -190,9 +191,9 @@ func TestBuiltinsStopWithinTheirLimits(t *testing.T) {
 		{"regex.replace", long + printing(`count(regex.replace(s, ".", "$0$0$0$0$0$0$0$0$0$0"))`), "regex.replace: the result could have more than"},
 		{"array.concat doubled", doubled(`[1]`, `array.concat(X, X)`, 27) + printing("count(x27)"), "builtins made more than"},
 		{"multiplied by itself", doubled(`123456789`, `X * X`, 27) + printing("x27 > 1"), "digits"},
-		{"an array of itself as JSON", doubled(`[1, 1]`, `[X, X]`, 27) + printing("count(json.marshal(x27))"), "json.marshal: an argument of more than"},
-		{"an array of itself compared", doubled(`[1, 1]`, `[X, X]`, 60) + doubledAs("y", 60) + printing("x60 == y60"), "equal: an argument of more than"},
-		{"an array of itself as the answer", doubled(`["a"]`, `[X, X]`, 60) + `decision := {"allow": true, "reasons": x60}`, "the result has more than"},
+		{"an array of itself as JSON", pair + doubled(`pair(1)`, `pair(X)`, 18) + printing("[x18, x18, x18, x18]"), "json.marshal: an argument of more than"},
+		{"an array of itself compared", pair + doubled(`pair(1)`, `pair(X)`, 18) + doubledAs("y", 18) + printing("[x18, x18, x18, x18] == [y18, y18, y18, y18]"), "equal: an argument of more than"},
+		{"an array of itself as the answer", pair + doubled(`pair(1)`, `pair(X)`, 18) + `decision := {"allow": true, "reasons": x18}`, "the result has more than"},
 		{"a long string parsed", long + doubled("s", `concat("", [X, X])`, 2) + printing("count(split(x2, \"\"))"), "split: a string of"},
 		{"many long strings", long + printing(`count([x | some i in numbers.range(1, 5000); x := concat("", [s, sprintf("%d", [i])])])`), "builtins made more than"},
 	}
@@ -208,7 +209,7 @@ func TestBuiltinsStopWithinTheirLimits(t *testing.T) {
 }
 
 func doubledAs(name string, times int) string {
-	return strings.ReplaceAll(doubled(`[1, 1]`, `[X, X]`, times), "x", name)
+	return strings.ReplaceAll(doubled(`pair(1)`, `pair(X)`, times), "x", name)
 }
 
 func TestUsesWithinTheLimitsWork(t *testing.T) {
@@ -218,7 +219,7 @@ func TestUsesWithinTheLimitsWork(t *testing.T) {
 		{"numbers.range_step(0, 10, 5)", "[0,5,10]"},
 		{`count(numbers.range(1, 100000))`, "100000"},
 		{`concat("-", ["a", "b"])`, `"a-b"`},
-		{`sprintf("%-5s|%05.1f|%[1]q|%v", ["a", 1.25, {"k": [1]}])`, `"a    |001.2|\"a\"|{\"k\": [1]}"`},
+		{`sprintf("%-5s|%05.1f|%[1]q|%[3]v", ["a", 1.25, {"k": [1]}])`, `"a    |001.2|\"a\"|{\"k\": [1]}"`},
 		{`$"{input.action}!"`, `"run!"`},
 		{`replace("aXbX", "X", "--")`, `"a--b--"`},
 		{`strings.replace_n({"a": "1", "b": "2"}, "ab")`, `"12"`},
@@ -240,7 +241,7 @@ func TestUsesWithinTheLimitsWork(t *testing.T) {
 
 func TestRulesKeepTheirNamesBesideBuiltins(t *testing.T) {
 	cases := []struct{ name, rego, want string }{
-		{"a rule named like a builtin", "concat(a, b) := \"own\"\n" + printing(`concat("", ["a"])`), `"own"`},
+		{"a rule named like a builtin", "concat(_, _) := \"own\"\n" + printing(`concat("", ["a"])`), `"own"`},
 		{"a variable with a builtin's path", `decision := {"allow": true, "reasons": [json.marshal(rand.intn)]} if { rand := {"intn": 5} }`, "5"},
 		{"a mock of a builtin", "t := time.now_ns()\n" + `decision := {"allow": true, "reasons": [json.marshal(x)]} if { x := t with time.now_ns as 42 }`, "42"},
 		{"a mock by a builtin", "t(x) := abs(x)\n" + `decision := {"allow": true, "reasons": [json.marshal(x)]} if { x := t(-1.5) with abs as ceil }`, "-1"},
@@ -259,7 +260,7 @@ func TestEvaluationsStopWithinTheirLimits(t *testing.T) {
 	const loops = "digits := [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n"
 	cases := []struct{ name, rego, says string }{
 		{"steps", loops + printing(`count([1 | some a in digits; some b in digits; some c in digits; some d in digits; some e in digits; some f in digits; some g in digits; a + b + c + d + e + f + g < 0])`), "steps"},
-		{"kept values", loops + printing(`count({[a, b, c, d, e, f, g] | some a in digits; some b in digits; some c in digits; some d in digits; some e in digits; some f in digits; some g in digits})`), "steps"},
+		{"kept values", loops + printing(`count([[a, b, c, d, e, f, g] | some a in digits; some b in digits; some c in digits; some d in digits; some e in digits; some f in digits; some g in digits])`), "steps"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -2,17 +2,62 @@ package policies
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/rego"
 )
 
+// CompileTime is how long a policy may take to compile.
+const CompileTime = 20 * time.Second
+
 // newCompiler returns a compiler for the policies of one decision: strict, with
 // the builtins of builtins.go alone, and with those this package guards or
 // replaces put in.
 func newCompiler() *ast.Compiler {
-	return ast.NewCompiler().WithCapabilities(capabilities()).WithStrict(true).
+	c := capabilities()
+	calls := pureCalls()
+	for _, b := range c.Builtins {
+		if _, ok := calls[b.Name]; ok {
+			c.Builtins = append(c.Builtins, &ast.Builtin{Name: purePrefix + b.Name, Decl: b.Decl})
+		}
+	}
+	return ast.NewCompiler().WithCapabilities(c).WithStrict(true).
 		WithStageAfterID(ast.StageBuildRequiredCapabilities, ast.CompilerStageDefinition{Name: "Purify", MetricName: "compile_stage_purify", Stage: purify})
+}
+
+// compileModules compiles, and gives up on modules whose types OPA takes too
+// long to check: it has no deadline of its own.
+func compileModules(c *ast.Compiler, modules map[string]*ast.Module) error {
+	done, ok := within(CompileTime, func() { c.Compile(modules) })
+	switch {
+	case !ok:
+		return &Refusal{Code: CodeInvalid, Detail: fmt.Sprintf("compiling takes longer than %s; nest values less deeply", CompileTime)}
+	case done != nil:
+		return &Refusal{Code: CodeInvalid, Detail: fmt.Sprintf("the compiler panicked: %v", done)}
+	case c.Failed():
+		return &Refusal{Code: CodeInvalid, Detail: c.Errors.Error()}
+	}
+	return nil
+}
+
+// within calls f and reports what it panicked with, and whether it ended in
+// time. One that did not is left behind.
+func within(d time.Duration, f func()) (panicked any, ended bool) {
+	done := make(chan any, 1)
+	go func() {
+		defer func() { done <- recover() }()
+		f()
+	}()
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case panicked = <-done:
+		return panicked, true
+	case <-t.C:
+		return nil, false
+	}
 }
 
 // prepare makes the query of an entrypoint over what a compiler compiled.

@@ -109,8 +109,8 @@ func compile(folder fs.FS, name, entrypoint string) (*policy, error) {
 		modules[path] = m
 	}
 	c := newCompiler()
-	if c.Compile(modules); c.Failed() {
-		return nil, &Refusal{Code: CodeInvalid, Detail: c.Errors.Error()}
+	if err := compileModules(c, modules); err != nil {
+		return nil, err
 	}
 	if !hasDefault(modules, entrypoint) {
 		return nil, &Refusal{Code: CodeNoDefault, Detail: fmt.Sprintf("policy %s has no default for %s", name, entrypoint)}

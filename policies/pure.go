@@ -9,6 +9,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/rego"
 	"github.com/open-policy-agent/opa/v1/topdown"
+	"github.com/open-policy-agent/opa/v1/types"
 )
 
 // purePrefix is put before the name of each builtin that this package guards or
@@ -32,10 +33,27 @@ func pureCalls() map[string]builtin {
 	for _, name := range []string{"json.unmarshal", "yaml.unmarshal", "to_number", "units.parse", "units.parse_bytes"} {
 		calls[name] = measured(calls[name])
 	}
+	for _, b := range capabilities().Builtins {
+		if calls[b.Name] == nil && makesValues(b) {
+			calls[b.Name] = original(b.Name)
+		}
+	}
 	for name, call := range calls {
 		calls[name] = charged(call)
 	}
 	return calls
+}
+
+// makesValues reports whether a builtin's results can be large. Those of a
+// relation are steps of the evaluation; those of rego.metadata were put in by
+// the compiler.
+func makesValues(b *ast.Builtin) bool {
+	result := b.Decl.Result()
+	if result == nil || b.Relation || strings.HasPrefix(b.Name, "rego.") {
+		return false
+	}
+	_, isBoolean := result.(types.Boolean)
+	return !isBoolean
 }
 
 // original is OPA's own builtin.
@@ -101,7 +119,10 @@ func pureFunctions() []func(*rego.Rego) {
 	var options []func(*rego.Rego)
 	for _, b := range capabilities().Builtins {
 		if call, ok := calls[b.Name]; ok {
-			options = append(options, rego.FunctionDyn(&rego.Function{Name: purePrefix + b.Name, Decl: b.Decl}, rego.BuiltinDyn(call)))
+			arity := b.Decl.Arity()
+			options = append(options, rego.FunctionDyn(&rego.Function{Name: purePrefix + b.Name, Decl: b.Decl}, func(bctx rego.BuiltinContext, terms []*ast.Term) (*ast.Term, error) {
+				return call(bctx, terms[:arity]) // OPA adds the variable of the result
+			}))
 		}
 	}
 	return options
@@ -112,8 +133,12 @@ func pureFunctions() []func(*rego.Rego) {
 // to their full path by then, so what is left of the name is the builtin.
 func purify(c *ast.Compiler) *ast.Error {
 	calls := pureCalls()
+	var direct *ast.Error
 	for _, m := range c.Modules {
 		ast.WalkExprs(m, func(x *ast.Expr) bool {
+			if x.IsCall() && strings.HasPrefix(x.Operator().String(), purePrefix) && direct == nil {
+				direct = ast.NewError(ast.TypeErr, x.Location, "undefined function %v", x.Operator())
+			}
 			if terms, ok := x.Terms.([]*ast.Term); ok {
 				terms[0] = purified(calls, terms[0])
 			}
@@ -123,7 +148,7 @@ func purify(c *ast.Compiler) *ast.Error {
 			return false
 		})
 	}
-	return nil
+	return direct
 }
 
 func purified(calls map[string]builtin, t *ast.Term) *ast.Term {

@@ -15,30 +15,30 @@ import (
 const (
 	StepsMax        = 2_000_000 // expressions and rules entered, left or tried again
 	BuiltinBytesMax = 256 << 20 // that builtins make
-	LiveBytesMax    = 1 << 30   // that the process's live memory may grow by
-	stepsPerReading = 256       // of the process's live memory
+	HeapBytesMax    = 1 << 30   // that the process's heap may be beyond twice what it was
+	stepsPerReading = 16        // of the process's heap
 )
 
-const liveBytes = "/gc/heap/live:bytes"
+const heapBytes = "/memory/classes/heap/objects:bytes"
 
 // stepCounter follows an evaluation: it notes the rules that were true and
 // stops an evaluation that does too much.
 type stepCounter struct {
 	stop  topdown.Cancel
 	steps int
-	start uint64 // live bytes
+	start uint64 // bytes
 	heap  []metrics.Sample
 	over  error // the limit that was run into
 	rules map[*ast.Rule]bool
 }
 
 func newStepCounter(stop topdown.Cancel) *stepCounter {
-	s := &stepCounter{stop: stop, heap: []metrics.Sample{{Name: liveBytes}}, rules: map[*ast.Rule]bool{}}
-	s.start = s.live()
+	s := &stepCounter{stop: stop, heap: []metrics.Sample{{Name: heapBytes}}, rules: map[*ast.Rule]bool{}}
+	s.start = s.heapSize()
 	return s
 }
 
-func (s *stepCounter) live() uint64 {
+func (s *stepCounter) heapSize() uint64 {
 	metrics.Read(s.heap)
 	if s.heap[0].Value.Kind() != metrics.KindUint64 {
 		return 0
@@ -58,8 +58,8 @@ func (s *stepCounter) TraceEvent(e topdown.Event) {
 	if s.steps++; s.steps > StepsMax {
 		s.exceed(fmt.Errorf("the evaluation took more than %d steps", StepsMax))
 	}
-	if s.steps%stepsPerReading == 0 && s.live() > s.start+LiveBytesMax {
-		s.exceed(fmt.Errorf("the evaluation used more than %d bytes of memory", LiveBytesMax))
+	if s.steps%stepsPerReading == 0 && s.heapSize() > 2*s.start+HeapBytesMax {
+		s.exceed(fmt.Errorf("the evaluation used more than %d bytes of memory", HeapBytesMax))
 	}
 	rule, ok := e.Node.(*ast.Rule)
 	if ok && e.Op == topdown.ExitOp && rule.Location != nil && len(s.rules) < RulesFiredMax {
