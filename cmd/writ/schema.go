@@ -35,7 +35,9 @@ func schemas() map[string]schemaEntry {
 	for name, doc := range policyInputs() {
 		all[name] = schemaEntry{"input of " + doc.of, func() ([]byte, error) { return describe(name, "What "+doc.of+" is asked over.", doc.value) }}
 	}
-	for name, doc := range documents() {
+	outputs := documents()
+	maps.Copy(outputs, policyDocuments())
+	for name, doc := range outputs {
 		all[name] = schemaEntry{"output of " + doc.of, func() ([]byte, error) {
 			return describe(name, "What "+doc.of+" prints with --output json.", doc.value)
 		}}
