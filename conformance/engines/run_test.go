@@ -149,7 +149,7 @@ func difference(a, b ended) string {
 	if reflect.DeepEqual(a, b) {
 		return ""
 	}
-	if at := firstDifference(a.Outcome.Output, b.Outcome.Output); at >= 0 {
+	if at := firstDifference(a.Outcome.Output, b.Outcome.Output); at >= 0 && a.Outcome.Output != nil && b.Outcome.Output != nil {
 		return fmt.Sprintf("outputs of %d and %d bytes from byte %#x on: %x, %x", len(a.Outcome.Output), len(b.Outcome.Output),
 			at, around(a.Outcome.Output, at), around(b.Outcome.Output, at))
 	}
