@@ -24,6 +24,7 @@ type Calls struct {
 	// Used by every call.
 	memory   Memory
 	fuel     Global
+	stack    Global
 	rest     uint64 // fuel not yet given to the guest
 	count    uint64
 	limits   abi.Limits
@@ -39,6 +40,7 @@ type Calls struct {
 	lane             trace.Lane
 
 	ctx             context.Context // of the invocation, for effects
+	stackSlots      uint64          // of the profile
 	phase           Phase
 	export          string // called by the host, for stops outside host calls
 	logLeft         uint64 // bytes
@@ -77,12 +79,13 @@ func newCalls(ctx context.Context, inv *Invocation) (*Calls, error) {
 	}, nil
 }
 
-// attach gives c the memory and the fuel counter of its instance.
+// attach gives c the memory and the counters of its instance.
 func (c *Calls) attach(i Instance) error {
-	c.memory, c.fuel = i.Memory(), i.Fuel()
-	if c.memory == nil || c.fuel == nil {
-		return fmt.Errorf("instance exports no %s or no %s: is the module prepared?", abi.ExportMemory, prepare.FuelGlobal)
+	c.memory, c.fuel, c.stack = i.Memory(), i.Fuel(), i.Stack()
+	if c.memory == nil || c.fuel == nil || c.stack == nil {
+		return fmt.Errorf("instance lacks one of the exports %s, %s and %s: is the module prepared?", abi.ExportMemory, prepare.FuelGlobal, prepare.StackGlobal)
 	}
+	c.stackSlots = c.stack.Get()
 	return nil
 }
 

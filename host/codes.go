@@ -13,7 +13,7 @@ func Codes() map[string]abi.CodeDoc {
 		StopIntegerOverflow:   {Cause: "The guest made an integer that its type cannot hold, from a float or by division.", Remedy: mend},
 		StopDivideByZero:      {Cause: "The guest divided an integer by zero.", Remedy: mend},
 		StopInvalidConversion: {Cause: "The guest made an integer of a float that is no number.", Remedy: mend},
-		StopStackOverflow:     {Cause: "The guest's calls were nested too deep. Under writ-det-0 the depth is the engine's.", Remedy: "Make the recursion shallower."},
+		StopStackOverflow:     {Cause: "The guest's calls were nested deeper than the stack budget of the profile.", Remedy: "Make the recursion shallower, or ask for the deep profile in the manifest."},
 		StopFuel:              {Cause: "The guest used up its fuel.", Remedy: "Raise budget.fuel of the step or rule if the work is worth it; an endless loop uses any amount."},
 		StopHostCalls:         {Cause: "The guest made more host calls than it may.", Remedy: "Raise budget.host_calls, or read more with each call."},
 		StopOutputBytes:       {Cause: "The guest's message is longer than it may be.", Remedy: "Raise budget.output_bytes, or put large results into artifacts."},

@@ -22,10 +22,11 @@ import (
 
 // Engine compiles prepared modules. Its methods are safe for concurrent use.
 type Engine interface {
-	// Name and Version are part of the environment a run is compared by, for as
-	// long as profiles leave NaN bits and call depth to the engine.
+	// Name and Version say what ran a guest. They are provenance and not identity:
+	// prepared modules do the same on every engine.
 	Name() string
 	Version() string
+	// Compile refuses a profile whose call depth the engine cannot hold.
 	Compile(ctx context.Context, p *prepare.Prepared) (Compiled, error)
 	Close(ctx context.Context) error
 }
@@ -43,6 +44,7 @@ type Compiled interface {
 type Instance interface {
 	Memory() Memory // exported as abi.ExportMemory; nil if there is none
 	Fuel() Global   // exported as prepare.FuelGlobal; nil if there is none
+	Stack() Global  // exported as prepare.StackGlobal; nil if there is none
 	// Call calls an export with i32 arguments and returns its result, if it has
 	// one. present is false if there is no such function with as many parameters.
 	// A trap of the guest is a *Trap; any other error is the engine's.

@@ -164,6 +164,7 @@ func (c *Calls) collect(ptr, size uint32) []byte {
 // of the guest is in c.stop, everything else is the error.
 func (c *Calls) enterGuest(ctx context.Context, i Instance, phase Phase, export string, args ...uint32) (uint64, bool, error) {
 	c.phase, c.export = phase, export
+	c.stack.Set(c.stackSlots)
 	result, present, err := i.Call(ctx, export, args...)
 	var trap *Trap
 	switch {

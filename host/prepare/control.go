@@ -128,6 +128,7 @@ func (v *validator) matches(types []byte) {
 			v.r.fail(v.r.pos, codeType, "the operand has type %s and needs %s", typeName(v.operands[at]), typeName(want))
 			return
 		}
+		v.meter.floats.observe(v.sources[at])
 	}
 }
 
@@ -150,6 +151,7 @@ func (v *validator) call(instruction int, op byte, dead bool) {
 		t = v.m.types[i]
 		v.want(i32)
 		v.meter.leaves(instruction, dead)
+		v.meter.calls(instruction, dead)
 	} else {
 		i := v.r.u32()
 		if v.r.fault == nil && i >= uint32(len(v.m.funcs)) {
@@ -161,11 +163,13 @@ func (v *validator) call(instruction int, op byte, dead bool) {
 		t = v.m.typeOf(i)
 		if i < uint32(v.m.imported) {
 			v.meter.leaves(instruction, dead)
+		} else {
+			v.meter.calls(instruction, dead)
 		}
 		v.meter.function(span{at, v.r.pos}, i)
 	}
 	v.wantAll(t.params)
 	v.give(t.results...)
-	v.meter.call()
+	v.meter.runsOther()
 	v.meter.plain(dead)
 }

@@ -28,8 +28,10 @@ const (
 	editHelper                 // call helper number value, which charges by the operand on top of the stack
 	editLoop                   // before a loop whose header ends at value
 	editEnd                    // after the end of a loop
-	editGroups                 // the number of local groups, value without the one for the fuel
-	editLocal                  // the local group for the fuel
+	editGroups                 // the number of local groups, value without those added
+	editLocals                 // the local groups added
+	editCall                   // tell the function called what is left of the stack budget
+	editNaN                    // make the operand on top canonical, as site number to says
 )
 
 // edit replaces the bytes from at to end of the original.
@@ -38,7 +40,7 @@ type edit struct {
 	kind    editKind
 	value   uint64
 	loop    int    // the innermost loop around, as an index in body.loops, or noLoop
-	to      int    // of a label: the innermost loop around the code inside the target
+	to      int    // of a label: the innermost loop around the code inside the target; of an editNaN: its site
 	before  int    // of an editCharge: the edit that charges for the block before it
 	merged  uint64 // of the value: cost of small blocks after it
 }
@@ -49,6 +51,7 @@ const noLoop = -1
 // loop, so nothing but its own charges changes the fuel while it runs.
 type loop struct {
 	outer  int // index of the loop around, or noLoop
+	depth  int // how many loops are around
 	calls  bool
 	params bool // it takes operands
 	quiets int  // quiet loops among this one and those around it, set by settle
@@ -63,16 +66,25 @@ type loop struct {
 // refill is called in a second loop around the first, to which the header
 // branches when no fuel is left.
 type body struct {
-	edits []edit // in order of position
-	loops []loop
-	local uint32 // index of the local that holds the fuel in quiet loops
-	calls bool   // the body calls something
-	total uint64 // of all charges, set by settle
+	edits      []edit // in order of position
+	loops      []loop
+	floats     floats
+	locals     int    // the body's own, parameters included
+	frameSlots uint64 // what a call of the body takes from the stack budget
+	runs       bool   // the body calls something, if only a helper
+	frames     bool   // the body calls a function that may call others
+
+	// Set by settle.
+	total uint64         // of all charges
+	added []byte         // types of the locals added
+	fuel  uint32         // local that holds the fuel in quiet loops and at the entry
+	stack uint32         // local that holds what is left of the stack budget
+	spare [shapes]uint32 // locals for operands that are made canonical
 }
 
 // checked reports whether the body looks at its start whether fuel is left.
 // Small leaves need not: what calls them looks.
-func (b *body) checked() bool { return b.calls || b.total > costUnchecked }
+func (b *body) checked() bool { return b.runs || b.total > costUnchecked }
 
 // settle is called when all of the body is known. It moves the costs of small
 // blocks to the block they are surely entered from: one that is skipped is then
@@ -99,6 +111,33 @@ func (b *body) settle() {
 			l.quiets++
 		}
 	}
+	b.floats.settle()
+	b.addLocals()
+}
+
+// addLocals decides which locals the rewritten body needs beside its own.
+func (b *body) addLocals() {
+	b.added = b.added[:0]
+	if b.hasQuiet() || b.frames {
+		b.fuel = b.addLocal(i64)
+	}
+	if b.frames {
+		b.stack = b.addLocal(i64)
+	}
+	var wanted [shapes]bool
+	for _, s := range b.floats.sites {
+		wanted[s.shape] = wanted[s.shape] || s.active && s.local == noLocal
+	}
+	for shape, typ := range [shapes]byte{shapeF32: f32, shapeF64: f64, shapeF32x4: v128, shapeF64x2: v128} {
+		if wanted[shape] {
+			b.spare[shape] = b.addLocal(typ)
+		}
+	}
+}
+
+func (b *body) addLocal(typ byte) uint32 {
+	b.added = append(b.added, typ)
+	return uint32(b.locals + len(b.added) - 1)
 }
 
 func (b *body) quiet(loop int) bool { return loop != noLoop && !b.loops[loop].calls }
@@ -132,23 +171,25 @@ type meterFrame struct {
 // that may leave the module look as well, so that the host never sees a debt.
 type meter struct {
 	body
-	m      *module
-	frames []meterFrame
-	loop   int // the innermost loop at hand
+	m     *module
+	stack []meterFrame
+	loop  int // the innermost loop at hand
 }
 
 // start begins a body. groups is where the number of its local groups stands,
-// locals how many locals it has, and pos where its instructions begin.
-func (t *meter) start(groups span, count uint32, locals, pos int) {
-	t.edits, t.loops, t.frames = t.edits[:0], t.loops[:0], t.frames[:0]
-	t.loop, t.local, t.body.calls = noLoop, uint32(locals), false
+// locals are its locals, the parameters first, and pos is where its instructions
+// begin.
+func (t *meter) start(groups span, count uint32, locals []byte, params, pos int) {
+	t.edits, t.loops, t.stack = t.edits[:0], t.loops[:0], t.stack[:0]
+	t.loop, t.locals, t.runs, t.frames = noLoop, len(locals), false, false
+	t.floats.start(locals, params)
 	t.add(edit{at: groups.start, end: groups.end, kind: editGroups, value: uint64(count)})
-	t.add(edit{at: pos, end: pos, kind: editLocal})
-	active := t.charge(pos, editEntry, uint64(costCall+locals/localsPerFuel))
-	t.frames = append(t.frames, meterFrame{active: active, around: noLoop, inside: noLoop})
+	t.add(edit{at: pos, end: pos, kind: editLocals})
+	active := t.charge(pos, editEntry, uint64(costCall+len(locals)/localsPerFuel))
+	t.stack = append(t.stack, meterFrame{active: active, around: noLoop, inside: noLoop})
 }
 
-func (t *meter) top() *meterFrame { return &t.frames[len(t.frames)-1] }
+func (t *meter) top() *meterFrame { return &t.stack[len(t.stack)-1] }
 
 func (t *meter) add(e edit) int {
 	e.loop = t.loop
@@ -182,11 +223,11 @@ func (t *meter) next(pos int, dead bool) {
 
 // enter begins the frame of the instruction at, whose body begins at pos.
 func (t *meter) enter(op byte, at, pos int, params, dead bool) {
-	f := meterFrame{active: t.top().active, lowest: len(t.frames), around: t.loop, dead: dead || t.top().dead}
+	f := meterFrame{active: t.top().active, lowest: len(t.stack), around: t.loop, dead: dead || t.top().dead}
 	switch {
 	case f.dead:
 	case op == opLoop:
-		t.loops = append(t.loops, loop{outer: t.loop, params: params})
+		t.loops = append(t.loops, loop{outer: t.loop, depth: t.depth(), params: params})
 		t.loop = len(t.loops) - 1
 		t.add(edit{at: at, end: at, kind: editLoop, value: uint64(pos)})
 		f.active = t.charge(pos, editHeader, costLoop)
@@ -194,13 +235,13 @@ func (t *meter) enter(op byte, at, pos int, params, dead bool) {
 		f.active = t.block(pos, f.active)
 	}
 	f.inside = t.loop
-	t.frames = append(t.frames, f)
+	t.stack = append(t.stack, f)
 }
 
 // elseArm begins the second arm of an if at pos.
 func (t *meter) elseArm(pos int) {
 	if f := t.top(); !f.dead {
-		f.active = t.block(pos, t.frames[len(t.frames)-2].active)
+		f.active = t.block(pos, t.stack[len(t.stack)-2].active)
 	}
 }
 
@@ -215,8 +256,8 @@ func (t *meter) branch(target int, dead bool) {
 // does not surely run and begins a new charge.
 func (t *meter) end(pos int) {
 	f := *t.top()
-	t.frames = t.frames[:len(t.frames)-1]
-	index := len(t.frames)
+	t.stack = t.stack[:len(t.stack)-1]
+	index := len(t.stack)
 	if index == 0 || f.dead {
 		return
 	}
@@ -234,9 +275,42 @@ func (t *meter) end(pos int) {
 	}
 }
 
-// call notes that other code runs here, which may charge as well.
-func (t *meter) call() {
-	t.body.calls = true
+// depth is how many loops are around the place at hand.
+func (t *meter) depth() int {
+	if t.loop == noLoop {
+		return 0
+	}
+	return t.loops[t.loop].depth + 1
+}
+
+// makesNaN notes that the instruction before pos may make a NaN.
+func (t *meter) makesNaN(pos int, shape laneShape) source {
+	return t.canonicalAt(pos, t.floats.makes(shape, t.depth()))
+}
+
+// readsLocal notes that the instruction before pos leaves a local's value.
+func (t *meter) readsLocal(pos int, local uint32, typ byte) source {
+	return t.canonicalAt(pos, t.floats.read(local, typ, t.depth()))
+}
+
+func (t *meter) canonicalAt(pos int, s source) source {
+	if s > 0 {
+		t.add(edit{at: pos, end: pos, kind: editNaN, to: int(s) - 1})
+	}
+	return s
+}
+
+// calls notes that the instruction at pos calls a function that may call others.
+func (t *meter) calls(pos int, dead bool) {
+	if !dead && !t.top().dead {
+		t.frames = true
+		t.add(edit{at: pos, end: pos, kind: editCall})
+	}
+}
+
+// runsOther notes that other code runs here, which may charge as well.
+func (t *meter) runsOther() {
+	t.runs = true
 	if t.loop != noLoop {
 		t.loops[t.loop].calls = true
 	}
@@ -251,7 +325,7 @@ func (t *meter) leaves(pos int, dead bool) {
 
 // label notes a label at s, also in unreachable code.
 func (t *meter) label(s span, depth, target uint32) {
-	if to := t.frames[target].inside; to != t.loop {
+	if to := t.stack[target].inside; to != t.loop {
 		t.add(edit{at: s.start, end: s.end, kind: editLabel, value: uint64(depth), to: to})
 	}
 }
@@ -264,7 +338,7 @@ func (t *meter) function(s span, index uint32) {
 // length has a helper charge for the instruction at pos by its length operand.
 func (t *meter) length(pos int, helper uint64, dead bool) {
 	if !dead && !t.top().dead {
-		t.call()
+		t.runsOther()
 		t.add(edit{at: pos, end: pos, kind: editHelper, value: helper})
 	}
 }

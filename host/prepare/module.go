@@ -39,6 +39,7 @@ type span struct{ start, end int }
 // tests that run other modules loosen it.
 type rules struct {
 	pagesMax  uint32 // of memory, from the plan's budget
+	deep      bool   // the stack budget is the deep one
 	anyImport bool   // imports are validated and not compared with the host calls
 	anyExport bool   // required exports are not asked for
 }
@@ -106,6 +107,7 @@ type module struct {
 	metadata     []byte
 	hasMetadata  bool
 
+	inserted     Inserted
 	elementEdits []edit
 	globalEdits  []edit
 	code         codeWriter

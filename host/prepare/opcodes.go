@@ -35,10 +35,13 @@ const (
 	opF32Const     = 0x43
 	opF64Const     = 0x44
 	opFirstNumeric = 0x45
-	opI64LtS       = 0x53
 	opI32LtU       = 0x49
+	opI64LtS       = 0x53
+	opF32Eq        = 0x5b
+	opF64Eq        = 0x61
 	opI64Sub       = 0x7d
 	opI64Mul       = 0x7e
+	opI64Or        = 0x84
 	opI64ShrU      = 0x88
 	opI64ExtendU   = 0xad
 	opFirstExtend  = 0xc0
@@ -73,6 +76,9 @@ const (
 	simdFirstSplat = 15
 	simdFirstLane  = 21
 	simdLastLane   = 34
+	simdF32x4Eq    = 65
+	simdF64x2Eq    = 71
+	simdBitselect  = 82
 	simdLoadLane   = 84
 	simdStoreLane  = 88
 	simdLoadZero   = 92

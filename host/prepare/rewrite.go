@@ -2,13 +2,14 @@ package prepare
 
 import "encoding/binary"
 
-// Helper functions that preparation appends after the original ones. Each takes
-// a length, charges for it and returns it.
+// Helper functions that preparation appends after the original ones. The first
+// three take a length, charge for it and return it.
 const (
 	helperBytes   = 0 // memory.fill, memory.copy, memory.init
 	helperPages   = 1 // memory.grow
 	helperEntries = 2 // table.fill, table.copy, table.init, table.grow
-	helpers       = 3
+	helperEntry   = 3 // what a body that calls others does when fuel or stack is below zero
+	helpers       = 4
 )
 
 // moved returns the index a function has after preparation: the refill import
@@ -25,6 +26,8 @@ func (m *module) refillIndex() uint32 { return uint32(m.imported) }
 func (m *module) helperIndex(helper uint64) uint32 { return uint32(len(m.funcs)) + 1 + uint32(helper) }
 
 func (m *module) fuelIndex() uint32 { return uint32(len(m.globals)) }
+
+func (m *module) stackIndex() uint32 { return uint32(len(m.globals)) + 1 }
 
 func appendU32(b []byte, v uint32) []byte { return binary.AppendUvarint(b, uint64(v)) }
 
@@ -84,19 +87,28 @@ func (m *module) apply(dst []byte, b *body, e edit) []byte {
 	case editLabel: // each quiet loop on the way is two
 		return appendU32(dst, uint32(e.value)+uint32(b.quiets(e.loop)-b.quiets(e.to)))
 	case editHelper:
+		m.inserted.BulkCharges++
 		return appendU32(append(dst, opCall), m.helperIndex(e.value))
 	case editCharge:
 		return m.charge(dst, b, e)
 	case editEntry:
-		if dst = m.charge(dst, b, e); b.checked() {
-			dst = m.check(dst)
+		return m.enter(dst, b, e)
+	case editCall:
+		return appendU32(append(appendU32(append(dst, opLocalGet), b.stack), opGlobalSet), m.stackIndex())
+	case editNaN:
+		s := &b.floats.sites[e.to]
+		if s.active {
+			m.inserted.NaNs++
 		}
+		return b.canonical(dst, s)
 	case editHeader:
+		m.inserted.FuelChecks++
 		if b.quiet(e.loop) {
 			return m.charge(b.leaveBelowZero(dst, e.loop), b, e)
 		}
 		return m.check(m.charge(dst, b, e))
 	case editCheck:
+		m.inserted.FuelChecks++
 		return m.check(dst)
 	case editLoop:
 		if b.quiet(e.loop) {
@@ -107,23 +119,48 @@ func (m *module) apply(dst []byte, b *body, e edit) []byte {
 			return append(dst, opEnd)
 		}
 	case editGroups:
-		if b.hasQuiet() {
-			e.value++
-		}
-		return appendU32(dst, uint32(e.value))
-	case editLocal:
-		if b.hasQuiet() {
-			return append(dst, 1, i64)
+		return appendU32(dst, uint32(e.value)+uint32(len(b.added)))
+	case editLocals:
+		for _, typ := range b.added {
+			dst = append(dst, 1, typ)
 		}
 	}
 	return dst
+}
+
+// enter appends what a body does first: pay, and look whether fuel and, if the
+// body calls others, stack is left. Both are looked at together.
+func (m *module) enter(dst []byte, b *body, e edit) []byte {
+	if !b.frames {
+		if dst = m.charge(dst, b, e); b.checked() {
+			m.inserted.FuelChecks++
+			dst = m.check(dst)
+		}
+		return dst
+	}
+	m.inserted.StackChecks++
+	m.inserted.FuelChecks++
+	m.inserted.FuelCharges++
+	dst = appendU32(append(dst, opGlobalGet), m.stackIndex())
+	dst = append(appendS64(append(dst, opI64Const), int64(m.rules.slots(b.frameSlots))), opI64Sub)
+	dst = appendU32(append(dst, opLocalTee), b.stack)
+	dst = appendU32(append(dst, opGlobalGet), m.fuelIndex())
+	dst = append(appendS64(append(dst, opI64Const), int64(e.value)), opI64Sub)
+	dst = appendU32(append(dst, opLocalTee), b.fuel)
+	dst = append(dst, opI64Or)
+	dst = appendU32(append(dst, opLocalGet), b.fuel)
+	dst = appendU32(append(dst, opGlobalSet), m.fuelIndex())
+	dst = append(dst, opI64Const, 0, opI64LtS, opIf, 0x40)
+	dst = appendU32(append(dst, opLocalGet), b.stack)
+	dst = appendU32(append(dst, opCall), m.helperIndex(helperEntry))
+	return append(dst, opEnd)
 }
 
 // leaveBelowZero appends a branch to the loop around a quiet loop, where refill
 // is called, for fuel below zero. wazero joins a comparison with an if and not
 // with a br_if of this kind, but a branch in an if cannot take operands along.
 func (b *body) leaveBelowZero(dst []byte, loop int) []byte {
-	dst = appendU32(append(dst, opLocalGet), b.local)
+	dst = appendU32(append(dst, opLocalGet), b.fuel)
 	dst = append(dst, opI64Const, 0, opI64LtS)
 	if b.loops[loop].params {
 		return append(dst, opBrIf, 1)
@@ -136,15 +173,16 @@ func (m *module) charge(dst []byte, b *body, e edit) []byte {
 	if e.value == 0 {
 		return dst
 	}
+	m.inserted.FuelCharges++
 	quiet := b.quiet(e.loop)
 	if quiet {
-		dst = appendU32(append(dst, opLocalGet), b.local)
+		dst = appendU32(append(dst, opLocalGet), b.fuel)
 	} else {
 		dst = appendU32(append(dst, opGlobalGet), m.fuelIndex())
 	}
 	dst = append(appendS64(append(dst, opI64Const), int64(e.value)), opI64Sub)
 	if quiet {
-		dst = appendU32(append(dst, opLocalTee), b.local)
+		dst = appendU32(append(dst, opLocalTee), b.fuel)
 	}
 	return appendU32(append(dst, opGlobalSet), m.fuelIndex())
 }
@@ -155,7 +193,7 @@ func (m *module) refillLoop(dst []byte, b *body, e edit) []byte {
 	if !b.quiet(b.loops[e.loop].outer) {
 		dst = m.loadFuel(dst, b)
 	}
-	dst = appendU32(append(dst, opLocalGet), b.local)
+	dst = appendU32(append(dst, opLocalGet), b.fuel)
 	return append(m.loadFuel(m.refillBelowZero(dst), b), opEnd)
 }
 
@@ -167,7 +205,7 @@ func (m *module) check(dst []byte) []byte {
 
 func (m *module) loadFuel(dst []byte, b *body) []byte {
 	dst = appendU32(append(dst, opGlobalGet), m.fuelIndex())
-	return appendU32(append(dst, opLocalSet), b.local)
+	return appendU32(append(dst, opLocalSet), b.fuel)
 }
 
 // refillBelowZero appends an open if that calls refill for an i64 below zero.
@@ -180,6 +218,10 @@ func (m *module) refillBelowZero(dst []byte) []byte {
 // work and return the length. Beyond most the instruction fails or traps without
 // doing anything, so it costs no more.
 func (m *module) helper(dst []byte, helper int) []byte {
+	if helper == helperEntry {
+		b := m.entryHelper()
+		return append(appendU32(dst, uint32(len(b))), b...)
+	}
 	most, scale := int64(0), []byte(nil)
 	switch helper {
 	case helperBytes:
@@ -201,20 +243,29 @@ func (m *module) helper(dst []byte, helper int) []byte {
 	return append(appendU32(dst, uint32(len(b))), b...)
 }
 
+// entryHelper returns the body of the helper for entries. Where the stack is
+// used up it says so in the global, for the host to see, and traps.
+func (m *module) entryHelper() []byte {
+	b := []byte{0, opLocalGet, 0, opI64Const, 0, opI64LtS, opIf, 0x40, opLocalGet, 0}
+	b = appendU32(append(b, opGlobalSet), m.stackIndex())
+	return append(m.check(append(b, opUnreachable, opEnd)), opEnd)
+}
+
 // write builds the prepared module.
 func (m *module) write() []byte {
 	out := append(make([]byte, 0, len(m.data)+len(m.code.out)), "\x00asm\x01\x00\x00\x00"...)
-	out = m.section(out, sectionType, 2, []byte{0x60, 0, 0, 0x60, 1, i32, 1, i32})
+	out = m.section(out, sectionType, 3, []byte{0x60, 0, 0, 0x60, 1, i32, 1, i32, 0x60, 1, i64, 0})
 	refill := appendName(appendName(nil, RefillModule), RefillName)
 	out = m.section(out, sectionImport, 1, appendU32(append(refill, kindFunction), uint32(len(m.types))))
 	var types []byte
-	for range helpers {
+	for range helperEntry {
 		types = appendU32(types, uint32(len(m.types))+1)
 	}
+	types = appendU32(types, uint32(len(m.types))+2)
 	out = m.section(out, sectionFunction, helpers, types)
 	out = appendSection(out, sectionTable, m.writeTables())
 	out = appendSection(out, sectionMemory, m.writeMemory())
-	out = m.edited(out, sectionGlobal, m.globalEdits, 1, []byte{i64, 1, opI64Const, 0, opEnd})
+	out = m.edited(out, sectionGlobal, m.globalEdits, 2, m.counters())
 	out = appendSection(out, sectionExport, m.writeExports())
 	out = m.edited(out, sectionElement, m.elementEdits, 0, nil)
 	if m.hasDataCount {
@@ -258,6 +309,12 @@ func (l limits) maximum(most uint32) uint32 {
 	return most
 }
 
+// counters returns the globals for fuel and stack.
+func (m *module) counters() []byte {
+	stack := appendS64([]byte{i64, 1, opI64Const}, int64(m.rules.stackSlots()))
+	return append([]byte{i64, 1, opI64Const, 0, opEnd}, append(stack, opEnd)...)
+}
+
 func (m *module) writeTables() []byte {
 	if m.counts[sectionTable] == 0 {
 		return nil
@@ -287,7 +344,7 @@ func (m *module) writeMemory() []byte {
 }
 
 func (m *module) writeExports() []byte {
-	n := uint32(len(m.exports)) + 1
+	n := uint32(len(m.exports)) + 2
 	if m.hasStart {
 		n++
 	}
@@ -300,6 +357,7 @@ func (m *module) writeExports() []byte {
 		b = appendU32(append(appendName(b, e.name), e.kind), index)
 	}
 	b = appendU32(append(appendName(b, FuelGlobal), kindGlobal), m.fuelIndex())
+	b = appendU32(append(appendName(b, StackGlobal), kindGlobal), m.stackIndex())
 	if m.hasStart {
 		b = appendU32(append(appendName(b, StartExport), kindFunction), m.moved(m.start))
 	}

@@ -12,6 +12,9 @@ import (
 // errOutOfFuel is what the test host's refill stops an instance with.
 var errOutOfFuel = errors.New("out of fuel")
 
+// errStackOverflow is how wazero calls an overflow that it finds itself.
+var errStackOverflow = errors.New("stack overflow")
+
 // machine runs prepared modules on wazero with a budget of fuel.
 type machine struct {
 	rt     wazero.Runtime
@@ -69,6 +72,34 @@ func (m *machine) instantiate(t testing.TB, wasm []byte) api.Module {
 		t.Fatalf("instantiate: %v", err)
 	}
 	return mod
+}
+
+// call calls an export with the whole stack budget and puts an overflow into a
+// word of its own.
+func call(mod api.Module, export string, args ...uint64) ([]uint64, error) {
+	return callWithin(mod, portableSlots, export, args...)
+}
+
+func callWithin(mod api.Module, slots uint64, export string, args ...uint64) ([]uint64, error) {
+	stack, _ := mod.ExportedGlobal(StackGlobal).(api.MutableGlobal)
+	if stack != nil {
+		stack.Set(slots)
+	}
+	f := mod.ExportedFunction(export)
+	results, err := f.Call(context.Background(), args...)
+	at := 0
+	for _, t := range f.Definition().ResultTypes() { // wazero leaves garbage above bit 31
+		if err == nil && (t == i32 || t == f32) {
+			results[at] = uint64(uint32(results[at]))
+		}
+		if at++; t == v128 {
+			at++
+		}
+	}
+	if stack != nil && int64(stack.Get()) < 0 {
+		err = errStackOverflow
+	}
+	return results, err
 }
 
 // left is the fuel that remains in all.

@@ -22,13 +22,15 @@ type specScript struct {
 }
 
 type specCommand struct {
-	Type       string     `json:"type"`
-	Line       int        `json:"line"`
-	Name       string     `json:"name"`
-	As         string     `json:"as"`
-	Filename   string     `json:"filename"`
-	ModuleType string     `json:"module_type"`
-	Action     specAction `json:"action"`
+	Type       string      `json:"type"`
+	Line       int         `json:"line"`
+	Name       string      `json:"name"`
+	As         string      `json:"as"`
+	Filename   string      `json:"filename"`
+	ModuleType string      `json:"module_type"`
+	Action     specAction  `json:"action"`
+	Expected   []specValue `json:"expected"`
+	Text       string      `json:"text"`
 }
 
 type specAction struct {

@@ -22,6 +22,9 @@ type validator struct {
 	meter    *meter
 	locals   []byte
 	operands []byte
+	sources  []source // of the operands
+	height   int      // most operands so far
+	wide     bool     // one of them was a v128
 	frames   []frame
 	targets  []uint32 // of the br_table at hand
 }
@@ -66,16 +69,34 @@ func (m *module) readCode(r *reader) {
 func (v *validator) body(index uint32, r *reader) {
 	t := v.m.typeOf(index)
 	v.r = r
-	v.operands, v.frames = v.operands[:0], v.frames[:0]
+	v.operands, v.sources, v.frames = v.operands[:0], v.sources[:0], v.frames[:0]
+	v.height, v.wide = 0, false
 	groups, count := v.readLocals(t)
-	v.meter.start(groups, count, len(v.locals), r.pos)
+	v.meter.start(groups, count, v.locals, len(t.params), r.pos)
 	v.push(opBlock, funcType{nil, t.results})
 	for len(v.frames) > 0 && r.fault == nil {
 		v.instruction()
 	}
+	v.meter.frameSlots = v.frameSlots()
 	if r.fault == nil && r.pos != r.end {
 		r.fail(r.pos, codeMalformed, "%d bytes are left over after the last end", r.end-r.pos)
 	}
+}
+
+// frameSlots is what a call of the body takes from the stack budget: its
+// parameters, locals and operands, where a v128 is two, and what a call itself
+// needs.
+func (v *validator) frameSlots() uint64 {
+	slots := len(v.locals) + v.height + slotsPerCall
+	for _, t := range v.locals {
+		if t == v128 {
+			slots++
+		}
+	}
+	if v.wide {
+		slots += v.height
+	}
+	return uint64(slots)
 }
 
 // readLocals returns where the number of local groups stands, and that number.
@@ -114,28 +135,59 @@ func (v *validator) push(op byte, t funcType) {
 	v.give(t.params...)
 }
 
-func (v *validator) give(types ...byte) { v.operands = append(v.operands, types...) }
+func (v *validator) give(types ...byte) {
+	for _, t := range types {
+		v.giveFrom(t, sourceExact)
+	}
+}
 
-func (v *validator) take() byte {
+// giveFrom pushes an operand that comes from s.
+func (v *validator) giveFrom(t byte, s source) {
+	v.operands, v.sources = append(v.operands, t), append(v.sources, s)
+	v.height = max(v.height, len(v.operands))
+	v.wide = v.wide || t == v128
+}
+
+// takeFrom pops an operand and says where it comes from.
+func (v *validator) takeFrom() (byte, source) {
 	f := v.top()
-	if len(v.operands) == f.height {
+	last := len(v.operands) - 1
+	if last < f.height {
 		if !f.unreachable {
 			v.r.fail(v.r.pos, codeType, "an operand is missing")
 		}
-		return unknown
+		return unknown, sourceExact
 	}
-	t := v.operands[len(v.operands)-1]
-	v.operands = v.operands[:len(v.operands)-1]
+	t, s := v.operands[last], v.sources[last]
+	v.operands, v.sources = v.operands[:last], v.sources[:last]
+	return t, s
+}
+
+// take pops an operand whose bits can be observed.
+func (v *validator) take() byte {
+	t, s := v.takeFrom()
+	v.meter.floats.observe(s)
 	return t
 }
 
+// want pops an operand of a type whose bits can be observed.
 func (v *validator) want(want byte) byte {
-	got := v.take()
+	got, s := v.wantFrom(want)
+	v.meter.floats.observe(s)
+	return got
+}
+
+// wantFrom pops an operand of a type and says where it comes from.
+func (v *validator) wantFrom(want byte) (byte, source) {
+	got, s := v.takeFrom()
 	if got != want && got != unknown && want != unknown {
 		v.r.fail(v.r.pos, codeType, "the operand has type %s and needs %s", typeName(got), typeName(want))
 	}
-	return got
+	return got, s
 }
+
+// live reports whether the instruction at hand can be reached.
+func (v *validator) live() bool { return !v.top().unreachable && !v.meter.top().dead }
 
 func (v *validator) wantAll(types []byte) {
 	for _, t := range slices.Backward(types) {
@@ -145,7 +197,7 @@ func (v *validator) wantAll(types []byte) {
 
 func (v *validator) unreachable() {
 	f := v.top()
-	v.operands = v.operands[:f.height]
+	v.operands, v.sources = v.operands[:f.height], v.sources[:f.height]
 	f.unreachable = true
 }
 
@@ -218,7 +270,8 @@ func (v *validator) instruction() {
 		if op >= opFirstExtend {
 			v.m.features.add(featureSignExtension)
 		}
-		v.numeric(numeric(op))
+		blind, made := numericFloats(op)
+		v.floating(numeric(op), blind, made, convertsToFloat(op))
 	case op >= opFirstLoad && op <= opLastStore:
 		v.loadOrStore(op)
 	case op >= opLocalGet && op <= opTableSet:
@@ -233,12 +286,21 @@ func (v *validator) instruction() {
 	v.meter.plain(dead)
 }
 
-func (v *validator) numeric(o numericOp) {
-	v.want(o.operand)
-	if o.arity == 2 {
-		v.want(o.operand)
+// floating checks an operator that does not look at NaN bits of the shape
+// blind, may make a NaN of the shape made, or, if clean, never gives one.
+func (v *validator) floating(o numericOp, blind, made laneShape, clean bool) {
+	for range o.arity {
+		_, s := v.wantFrom(o.operand)
+		v.meter.floats.use(s, blind)
 	}
-	v.give(o.result)
+	switch {
+	case made != shapeNone && v.live():
+		v.giveFrom(o.result, v.meter.makesNaN(v.r.pos, made))
+	case clean:
+		v.giveFrom(o.result, sourceClean)
+	default:
+		v.give(o.result)
+	}
 }
 
 // memory checks that there is a memory for an instruction.
@@ -286,7 +348,7 @@ func (v *validator) variable(op byte) {
 			v.r.fail(at, codeIndex, "local %d of %d", i, len(v.locals))
 			return
 		}
-		v.getOrSet(v.locals[i], op != opLocalGet, op != opLocalSet)
+		v.local(op, i)
 	case opGlobalGet, opGlobalSet:
 		if i >= uint32(len(v.m.globals)) {
 			v.r.fail(at, codeIndex, "global %d of %d", i, len(v.m.globals))
@@ -307,6 +369,28 @@ func (v *validator) variable(op byte) {
 		v.want(i32)
 		v.give(elem)
 	}
+}
+
+// local checks an instruction on a local.
+func (v *validator) local(op byte, i uint32) {
+	t := v.locals[i]
+	if op != opLocalGet {
+		_, s := v.wantFrom(t)
+		switch {
+		case t == v128:
+			v.meter.floats.observe(s)
+		case v.live():
+			v.meter.floats.assign(s, i)
+		}
+	}
+	if op == opLocalSet {
+		return
+	}
+	from := sourceExact
+	if v.live() {
+		from = v.meter.readsLocal(v.r.pos, i, t)
+	}
+	v.giveFrom(t, from)
 }
 
 func (v *validator) getOrSet(t byte, takes, gives bool) {
@@ -334,7 +418,7 @@ func (v *validator) plain(at int, op byte, dead bool) {
 	r := v.r
 	switch op {
 	case opDrop:
-		v.take()
+		v.takeFrom()
 	case opSelect, opSelectTyped:
 		v.selects(op)
 	case opMemorySize, opMemoryGrow:
@@ -351,11 +435,9 @@ func (v *validator) plain(at int, op byte, dead bool) {
 		r.signed(64)
 		v.give(i64)
 	case opF32Const:
-		r.bytes(4, "an f32 constant")
-		v.give(f32)
+		v.constantFloat(f32, isNaN32(r.bytes(4, "an f32 constant")))
 	case opF64Const:
-		r.bytes(8, "an f64 constant")
-		v.give(f64)
+		v.constantFloat(f64, isNaN64(r.bytes(8, "an f64 constant")))
 	case opRefNull:
 		v.m.features.add(featureReferenceTypes)
 		v.give(v.m.referenceType(r))
@@ -370,6 +452,14 @@ func (v *validator) plain(at int, op byte, dead bool) {
 	default:
 		r.fail(at, refusedOpcode(op), "opcode 0x%02x is not on the allow-list", op)
 	}
+}
+
+func (v *validator) constantFloat(t byte, isNaN bool) {
+	if isNaN {
+		v.give(t)
+		return
+	}
+	v.giveFrom(t, sourceClean)
 }
 
 // memoryZero reads the memory index of an instruction, which is one zero byte.

@@ -10,7 +10,11 @@ func (v *validator) bulk(at int, dead bool) {
 	switch {
 	case sub < uint32(len(truncations)):
 		v.m.features.add(featureTruncation)
-		v.numeric(truncations[sub])
+		blind := shapeF32
+		if truncations[sub].operand == f64 {
+			blind = shapeF64
+		}
+		v.floating(truncations[sub], blind, shapeNone, false)
 	case sub <= bulkMemoryFill:
 		v.m.features.add(featureBulkMemory)
 		v.bulkMemory(at, sub, dead)
@@ -96,6 +100,9 @@ func (v *validator) simd(at int) {
 	switch {
 	case sub >= uint32(len(simdShapes)):
 		v.r.fail(at, codeRelaxedSIMD, "opcode 0xfd %d is not on the allow-list", sub)
+	case simdShapes[sub] == '1' || simdShapes[sub] == '2':
+		blind, made := simdFloats(sub)
+		v.floating(numericOp{v128, simdShapes[sub] - '0', v128}, blind, made, false)
 	case simdShapes[sub] != '.':
 		v.simdShape(simdShapes[sub])
 	case sub == simdConst:

@@ -88,8 +88,13 @@ func (i *instance) Memory() host.Memory {
 }
 
 // Fuel returns the exported fuel counter, or nil.
-func (i *instance) Fuel() host.Global {
-	if g, ok := i.module.ExportedGlobal(prepare.FuelGlobal).(api.MutableGlobal); ok {
+func (i *instance) Fuel() host.Global { return i.global(prepare.FuelGlobal) }
+
+// Stack returns the exported stack counter, or nil.
+func (i *instance) Stack() host.Global { return i.global(prepare.StackGlobal) }
+
+func (i *instance) global(name string) host.Global {
+	if g, ok := i.module.ExportedGlobal(name).(api.MutableGlobal); ok {
 		return g
 	}
 	return nil

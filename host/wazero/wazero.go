@@ -31,6 +31,7 @@ const (
 	idleModulesMax  = 16              // compiled modules kept though nobody uses them
 	stackValuesMax  = 16              // parameters of a call by the host
 	guestModuleName = ""              // anonymous, so that instances do not meet
+	interpreterName = "wazero-interpreter"
 )
 
 // Config says how an engine works.
@@ -58,7 +59,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	e := &Engine{name: "wazero", compiling: make(chan struct{}, 1), modules: map[abi.Digest]*module{}}
 	rc := wazero.NewRuntimeConfigCompiler()
 	if cfg.Interpreter {
-		e.name = "wazero-interpreter"
+		e.name = interpreterName
 		rc = wazero.NewRuntimeConfigInterpreter()
 	}
 	rc = rc.WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(memoryPagesMax).
@@ -115,6 +116,9 @@ type module struct {
 // Compile compiles p, or returns what was compiled before. Compilations run one
 // at a time: each may need a lot of memory. Each Compiled must be closed.
 func (e *Engine) Compile(ctx context.Context, p *prepare.Prepared) (host.Compiled, error) {
+	if e.name == interpreterName && p.Profile == prepare.ProfileDeep {
+		return nil, fmt.Errorf("compile module %s: the interpreter cannot nest calls as deep as profile %s: use the engine wazero", p.Original, prepare.ProfileDeep)
+	}
 	if m, err := e.take(p.Digest); m != nil || err != nil {
 		return m.use(), err
 	}
