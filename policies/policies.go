@@ -1,6 +1,7 @@
-// Package policies asks the two questions of a run in Rego: may it happen
-// (writ.authority), and what do its verification results come to
-// (writ.arbitration).
+// Package policies asks the four questions of a run in Rego: may it happen
+// (writ.authority), what do its verification results come to (writ.arbitration),
+// what does a replay show (writ.replay), and what may the run claim now
+// (writ.standing).
 //
 // Every decision is a pure function of one JSON document. Anything but a result
 // of exactly the published shape (undefined, a conflict, an error, a missing or
@@ -22,13 +23,15 @@ import (
 	"github.com/writrun/writ/guest-abi/abi"
 )
 
-//go:embed authority/*.rego arbitration/*.rego
+//go:embed authority/*.rego arbitration/*.rego replay/*.rego standing/*.rego
 var defaults embed.FS
 
 // Entrypoints of the decisions.
 const (
 	AuthorityEntrypoint   = "data.writ.authority.decision"
 	ArbitrationEntrypoint = "data.writ.arbitration.decision"
+	ReplayEntrypoint      = "data.writ.replay.verdict"
+	StandingEntrypoint    = "data.writ.standing.standing"
 )
 
 // Limits of a decision.
@@ -44,12 +47,15 @@ const (
 // Set is the compiled policies of one operator. It is safe for concurrent use.
 type Set struct {
 	authority, arbitration *policy
+	replay, standing       *policy
 }
 
 // Config names the folders policies are read from; a nil one is the default's.
 type Config struct {
 	Authority   fs.FS // package writ.authority
 	Arbitration fs.FS // package writ.arbitration
+	Replay      fs.FS // package writ.replay
+	Standing    fs.FS // package writ.standing
 }
 
 // policy is one compiled entrypoint.
@@ -76,12 +82,23 @@ func Load(c Config) (*Set, error) {
 		return compile(own, folder, entrypoint)
 	}
 	var s Set
-	var err error
-	if s.authority, err = load(c.Authority, "authority", AuthorityEntrypoint); err != nil {
-		return nil, err
+	for _, d := range []struct {
+		own                fs.FS
+		folder, entrypoint string
+		policy             **policy
+	}{
+		{c.Authority, "authority", AuthorityEntrypoint, &s.authority},
+		{c.Arbitration, "arbitration", ArbitrationEntrypoint, &s.arbitration},
+		{c.Replay, "replay", ReplayEntrypoint, &s.replay},
+		{c.Standing, "standing", StandingEntrypoint, &s.standing},
+	} {
+		p, err := load(d.own, d.folder, d.entrypoint)
+		if err != nil {
+			return nil, err
+		}
+		*d.policy = p
 	}
-	s.arbitration, err = load(c.Arbitration, "arbitration", ArbitrationEntrypoint)
-	return &s, err
+	return &s, nil
 }
 
 // AuthorityDigest names the authority policy: its sources and the builtins
@@ -90,6 +107,12 @@ func (s *Set) AuthorityDigest() abi.Digest { return s.authority.digest }
 
 // ArbitrationDigest names the arbitration policy.
 func (s *Set) ArbitrationDigest() abi.Digest { return s.arbitration.digest }
+
+// ReplayDigest names the replay policy.
+func (s *Set) ReplayDigest() abi.Digest { return s.replay.digest }
+
+// StandingDigest names the standing policy.
+func (s *Set) StandingDigest() abi.Digest { return s.standing.digest }
 
 // compile reads every .rego file of folder but the tests.
 func compile(folder fs.FS, name, entrypoint string) (*policy, error) {

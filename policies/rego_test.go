@@ -10,7 +10,7 @@ import (
 )
 
 func TestRegoTestsPass(t *testing.T) {
-	for _, folder := range []string{"authority", "arbitration"} {
+	for _, folder := range []string{"authority", "arbitration", "replay", "standing"} {
 		paths, err := filepath.Glob(filepath.Join(folder, "*.rego"))
 		if err != nil || len(paths) < 2 {
 			t.Fatalf("%s: %d files, %v", folder, len(paths), err)
