@@ -56,6 +56,7 @@ type arbitrationResult struct {
 }
 
 // Arbitrate asks what results come to, and then holds the answer to the floor.
+// The arbitration of a flow that brings one stands in place of the operator's.
 // An error means that there is no decision.
 func (s *Set) Arbitrate(ctx context.Context, in ArbitrationInput) (ArbitrationDecision, error) {
 	if err := in.complete(); err != nil {
@@ -77,8 +78,15 @@ func (s *Set) Arbitrate(ctx context.Context, in ArbitrationInput) (ArbitrationDe
 
 func (s *Set) ask(ctx context.Context, in ArbitrationInput) (ArbitrationDecision, error) {
 	var r arbitrationResult
-	record, err := s.arbitration.decide(ctx, in.Now, in, &r)
+	arbiter := s.arbitration
+	if own := s.flow.policy(DecisionArbitration); own != nil {
+		arbiter = own
+	}
+	record, err := arbiter.decide(ctx, in.Now, in, &r)
 	if err != nil {
+		if arbiter != s.arbitration {
+			err = s.flow.blame(err)
+		}
 		return ArbitrationDecision{Record: record}, err
 	}
 	if severity(r.Decision) < 0 {

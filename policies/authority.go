@@ -23,6 +23,18 @@ type AuthorityInput struct {
 	Datasets         []AuthorityDataset `json:"datasets"`
 	Effects          []AuthorityEffect  `json:"effects"`
 	Warnings         []string           `json:"warnings"`
+	Policy           *AuthorityPolicy   `json:"policy,omitempty"` // the flow's own bundle, where it brings one; set by Authority
+}
+
+// AuthorityPolicy is the bundle of policies a flow brings, so that an operator
+// can say which ones it may bring.
+type AuthorityPolicy struct {
+	Origin    string     `json:"origin"` // folder, archive, or the OCI reference with its digest
+	Digest    abi.Digest `json:"digest"`
+	Signed    bool       `json:"signed"`    // by a configured key, over exactly these files
+	Signer    string     `json:"signer"`    // the id of that key, or ""
+	Note      string     `json:"note"`      // why it does not count as signed, or ""
+	Decisions []string   `json:"decisions"` // those it has a package for, sorted
 }
 
 // AuthorityPrincipal is who asks.
@@ -63,8 +75,9 @@ type AuthorityEffect struct {
 // AuthorityDecision is whether the action may happen.
 type AuthorityDecision struct {
 	Allow   bool
-	Reasons []string
-	Record  Record
+	Reasons []string // tagged "operator: " and "flow: " where both were asked
+	Record  Record   // of the operator's answer
+	Records []Record // of every answer, the operator's first
 }
 
 type authorityResult struct {
@@ -72,12 +85,29 @@ type authorityResult struct {
 	Reasons []string `json:"reasons"`
 }
 
-// Authority asks whether an action may happen. An error means no.
+// Authority asks whether an action may happen. A flow that brings an authority
+// policy is asked after the operator, who allowed its bundle by then; both have
+// to allow. An error means no.
 func (s *Set) Authority(ctx context.Context, in AuthorityInput) (AuthorityDecision, error) {
-	var r authorityResult
-	record, err := s.authority.decide(ctx, in.Now, in, &r)
-	if err != nil {
-		return AuthorityDecision{Record: record}, err
+	in.Policy = s.flow.describe()
+	d, err := s.authority.authorize(ctx, in)
+	own := s.flow.policy(DecisionAuthority)
+	if err != nil || own == nil || !d.Allow {
+		return d, err
 	}
-	return AuthorityDecision{Allow: r.Allow, Reasons: r.Reasons, Record: record}, nil
+	other, err := own.authorize(ctx, in)
+	if err != nil {
+		return AuthorityDecision{Record: d.Record, Records: append(d.Records, other.Records...)}, s.flow.blame(err)
+	}
+	return CombineAuthority(d, other), nil
+}
+
+func (p *policy) authorize(ctx context.Context, in AuthorityInput) (AuthorityDecision, error) {
+	var r authorityResult
+	record, err := p.decide(ctx, in.Now, in, &r)
+	d := AuthorityDecision{Record: record, Records: []Record{record}}
+	if err == nil {
+		d.Allow, d.Reasons = r.Allow, r.Reasons
+	}
+	return d, err
 }

@@ -48,6 +48,7 @@ const (
 type Set struct {
 	authority, arbitration *policy
 	replay, standing       *policy
+	flow                   *Bundle // the flow's own; nil where it brings none
 }
 
 // Config names the folders policies are read from; a nil one is the default's.
@@ -104,9 +105,6 @@ func Load(c Config) (*Set, error) {
 // AuthorityDigest names the authority policy: its sources and the builtins
 // policies may use.
 func (s *Set) AuthorityDigest() abi.Digest { return s.authority.digest }
-
-// ArbitrationDigest names the arbitration policy.
-func (s *Set) ArbitrationDigest() abi.Digest { return s.arbitration.digest }
 
 // ReplayDigest names the replay policy.
 func (s *Set) ReplayDigest() abi.Digest { return s.replay.digest }
