@@ -8,6 +8,7 @@ import (
 
 	"github.com/bytecodealliance/wasmtime-go/v39"
 	"github.com/writrun/writ/guest-abi/abi"
+	"github.com/writrun/writ/host/codecache"
 	"github.com/writrun/writ/host/prepare"
 )
 
@@ -28,11 +29,27 @@ type signature struct {
 
 func (c *code) close() { c.module.Close() }
 
-// translate compiles p.
+// translate compiles p, or loads what was compiled of it before. Loading runs
+// nothing, but believes what it reads, so nothing gets there unchecked.
 func (e *Engine) translate(p *prepare.Prepared) (*code, error) {
+	var key string
+	if e.cache != nil {
+		key = codecache.Key(engineName, Version, e.machine, settingsText, string(p.Digest))
+		if kept, ok := e.cache.Load(key); ok {
+			if m, err := wasmtime.NewModuleDeserialize(e.engine, kept); err == nil {
+				return newCode(m), nil
+			}
+			e.cache.Remove(key) // for a processor that can do more than this one
+		}
+	}
 	m, err := wasmtime.NewModule(e.engine, p.Wasm)
 	if err != nil {
 		return nil, engineError(err)
+	}
+	if e.cache != nil {
+		if native, err := m.Serialize(); err == nil {
+			_ = e.cache.Store(key, native) // without it the next process compiles again
+		}
 	}
 	return newCode(m), nil
 }

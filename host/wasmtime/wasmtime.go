@@ -11,6 +11,7 @@ import (
 
 	"github.com/bytecodealliance/wasmtime-go/v39"
 	"github.com/writrun/writ/host"
+	"github.com/writrun/writ/host/codecache"
 )
 
 // Available says whether this build has the engine.
@@ -35,15 +36,26 @@ type Engine struct {
 	engine  *wasmtime.Engine
 	linker  *wasmtime.Linker
 	modules *moduleTable
+	cache   *codecache.Dir // nil for none
+	machine string
 }
 
 // New makes an engine. CacheDir is made if it is absent; one that others may
-// write to or read is refused, as what it holds is run as native code.
+// write to or read is refused, as what it holds is run as native code. Where
+// nothing can be written, nothing is kept.
 func New(_ context.Context, cfg Config) (*Engine, error) {
 	if err := checkThreadStack(); err != nil {
 		return nil, fmt.Errorf("make wasmtime engine: %w", err)
 	}
-	e := &Engine{engine: wasmtime.NewEngineWithConfig(settings())}
+	e := &Engine{}
+	if cfg.CacheDir != "" {
+		var err error
+		if e.cache, err = codecache.Open(cfg.CacheDir); err != nil {
+			return nil, err
+		}
+		e.machine = codecache.Machine()
+	}
+	e.engine = wasmtime.NewEngineWithConfig(settings())
 	e.linker = wasmtime.NewLinker(e.engine)
 	if err := offer(e.linker, host.Functions()); err != nil {
 		e.linker.Close()
@@ -53,6 +65,10 @@ func New(_ context.Context, cfg Config) (*Engine, error) {
 	e.modules = newModuleTable(e.translate, e.shut)
 	return e, nil
 }
+
+// settingsText stands for the settings in the names of cached code. It changes
+// with them.
+const settingsText = "settings 1"
 
 // settings turns off everything that could let two engines differ, each by name,
 // so that a default of a later version changes nothing.
