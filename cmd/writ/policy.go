@@ -12,6 +12,7 @@ import (
 // policyCommands are the commands of the group, in the order help lists them.
 func (a *app) policyCommands() []*cobra.Command {
 	return []*cobra.Command{
+		a.policyCheckCommand(),
 		a.policyFmtCommand(),
 	}
 }
@@ -67,6 +68,7 @@ func policyFault(err error) error {
 // policyDocuments are what the commands of the group print as JSON.
 func policyDocuments() map[string]document {
 	return map[string]document{
-		"policy-fmt": {"writ policy fmt", policyFmtDocument{}},
+		"policy-check": {"writ policy check", policyCheckDocument{}},
+		"policy-fmt":   {"writ policy fmt", policyFmtDocument{}},
 	}
 }
