@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -20,6 +21,7 @@ const (
 type Stage struct {
 	Path string
 	lock *os.File
+	once sync.Once
 }
 
 // Stage makes a directory. It must be closed.
@@ -45,12 +47,14 @@ func (d *Dir) Stage() (*Stage, error) {
 	return nil, fmt.Errorf("make a folder for compiled code: %s: it cannot be locked", d.path)
 }
 
-// Close removes the directory and what is in it.
-func (s *Stage) Close() error {
-	err := os.RemoveAll(s.Path)
-	if closeErr := s.lock.Close(); err == nil {
-		err = closeErr
-	}
+// Close removes the directory and what is in it. A second Close does nothing.
+func (s *Stage) Close() (err error) {
+	s.once.Do(func() {
+		err = os.RemoveAll(s.Path)
+		if closeErr := s.lock.Close(); err == nil {
+			err = closeErr
+		}
+	})
 	if err != nil {
 		return fmt.Errorf("remove folder for compiled code: %w", err)
 	}

@@ -9,6 +9,7 @@ package wazero
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -36,7 +37,7 @@ const (
 
 // Config says how an engine works.
 type Config struct {
-	CacheDir    string // where native code is kept between processes; "" means nowhere
+	CacheDir    string // where native code is kept between processes; "" means nowhere, as for an interpreter
 	Interpreter bool   // interpret instead of compiling; slower by far
 }
 
@@ -45,6 +46,7 @@ type Engine struct {
 	name    string
 	runtime wazero.Runtime
 	cache   wazero.CompilationCache
+	kept    *keptCode // nil for none
 
 	compiling chan struct{} // holds a token while a module is compiled
 	mu        sync.Mutex
@@ -54,7 +56,8 @@ type Engine struct {
 }
 
 // New makes an engine. CacheDir is made if it is absent; one that others may
-// write to or read is refused, as what it holds is run as native code.
+// write to or read is refused, as what it holds is run as native code. Where
+// nothing can be written, nothing is kept.
 func New(ctx context.Context, cfg Config) (*Engine, error) {
 	e := &Engine{name: "wazero", compiling: make(chan struct{}, 1), modules: map[abi.Digest]*module{}}
 	rc := wazero.NewRuntimeConfigCompiler()
@@ -64,20 +67,18 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	rc = rc.WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(memoryPagesMax).
 		WithCloseOnContextDone(false).WithDebugInfoEnabled(false).WithMemoryCapacityFromMax(false)
-	if cfg.CacheDir != "" {
-		if err := checkCacheDir(cfg.CacheDir); err != nil {
+	if cfg.CacheDir != "" && !cfg.Interpreter {
+		var err error
+		if e.kept, e.cache, err = openKeptCode(cfg.CacheDir); err != nil {
 			return nil, err
 		}
-		cache, err := wazero.NewCompilationCacheWithDir(cfg.CacheDir)
-		if err != nil {
-			return nil, fmt.Errorf("open compilation cache: %s: %w", cfg.CacheDir, err)
-		}
-		e.cache = cache
-		rc = rc.WithCompilationCache(cache)
+	}
+	if e.cache != nil {
+		rc = rc.WithCompilationCache(e.cache)
 	}
 	e.runtime = wazero.NewRuntimeWithConfig(ctx, rc)
 	if err := e.offer(ctx); err != nil {
-		return nil, fmt.Errorf("make wazero engine: %w", err)
+		return nil, fmt.Errorf("make wazero engine: %w", errors.Join(err, e.Close(ctx)))
 	}
 	return e, nil
 }
@@ -98,6 +99,9 @@ func (e *Engine) Close(ctx context.Context) error {
 		if cacheErr := e.cache.Close(ctx); err == nil {
 			err = cacheErr
 		}
+	}
+	if keptErr := e.kept.close(); err == nil {
+		err = keptErr
 	}
 	if err != nil {
 		return fmt.Errorf("close wazero engine: %w", err)
@@ -142,7 +146,9 @@ func (e *Engine) Compile(ctx context.Context, p *prepare.Prepared) (host.Compile
 	done := make(chan result, 1)
 	go func() {
 		defer func() { <-e.compiling }()
-		compiled, err := e.runtime.CompileModule(context.WithoutCancel(ctx), p.Wasm)
+		compiled, err := e.kept.compiling(p, func() (wazero.CompiledModule, error) {
+			return e.runtime.CompileModule(context.WithoutCancel(ctx), p.Wasm)
+		})
 		if err != nil {
 			done <- result{err: err}
 			return

@@ -1,0 +1,4 @@
+package wazero
+
+// SplitKept takes kept code apart.
+var SplitKept = splitKept
