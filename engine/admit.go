@@ -27,19 +27,18 @@ const ModeLive = "live"
 // environment identity.
 const PolicySemantics = 1
 
-// Environment returns the environment identity of runs under e. Under
-// writ-det-0 the engine and its version are part of it.
-func Environment(e host.Engine) (abi.Digest, error) {
+// Environment returns the environment identity of runs of this build. Engine and
+// machine are not in it: prepared modules do the same on all of them.
+func Environment() (abi.Digest, error) {
 	b, err := abi.EncodeMessage(map[string]any{
 		"profile": prepare.Profile, "abi": abi.Version, "policy_semantics": PolicySemantics,
-		"engine": e.Name(), "engine_version": e.Version(),
 	})
 	return abi.DigestOf(b), err
 }
 
 // Prepare prepares a module for a plan: it is what a flow.Resolver is given.
-func Prepare(wasm []byte, memoryBytesMax uint64) (flow.PreparedModule, error) {
-	p, err := prepare.Prepare(wasm, prepare.Options{MemoryBytesMax: memoryBytesMax})
+func Prepare(wasm []byte, memoryBytesMax uint64, stackProfile string) (flow.PreparedModule, error) {
+	p, err := prepare.Prepare(wasm, prepare.Options{MemoryBytesMax: memoryBytesMax, Profile: prepare.Profile + "/" + stackProfile})
 	if err != nil {
 		return flow.PreparedModule{}, err
 	}
@@ -108,7 +107,7 @@ func (r *Runner) admit(ctx context.Context, req Request) (*run, error) {
 	n.journal, err = r.Tenant.Admit(evidence.Admission{FlowID: req.Plan.FlowID, Datasets: n.seen(), Admission: trace.Admission{
 		Tenant: r.TenantID.String(), StoreID: r.Store.ID(), RunID: n.id, RequestID: req.RequestID,
 		Principal: r.Principal.Name + " (" + r.Principal.Kind + ")", Identity: n.identity,
-		Authority: r.Policies.AuthorityDigest(), Provenance: r.Provenance,
+		Authority: r.Policies.AuthorityDigest(), Provenance: r.provenance(),
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("admit run: %w", err)
@@ -118,6 +117,15 @@ func (r *Runner) admit(ctx context.Context, req Request) (*run, error) {
 		Policy: decision.Record.Policy, Input: decision.Record.InputDigest, InputDocument: decision.Record.Input,
 	})
 	return n, err
+}
+
+// provenance is the caller's, and the engine.
+func (r *Runner) provenance() map[string]string {
+	p := map[string]string{"engine": r.Engine.Name() + " " + r.Engine.Version()}
+	for key, value := range r.Provenance {
+		p[key] = value
+	}
+	return p
 }
 
 // check refuses what no policy can allow.

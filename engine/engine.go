@@ -89,7 +89,7 @@ func New(c Config) (*Runner, error) {
 	if c.Progress == nil {
 		c.Progress = func(Progress) {}
 	}
-	env, err := Environment(c.Engine)
+	env, err := Environment()
 	if err != nil {
 		return nil, err
 	}

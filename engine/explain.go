@@ -129,8 +129,8 @@ func (e *Explanation) rule(r RuleResult) {
 func (e *Explanation) marks(s Summary) {
 	for _, m := range s.Marks {
 		switch m {
-		case MarkProfile:
-			e.say("", "The run cannot be certified: its modules were prepared under %s, where NaN bits and stack depth depend on the engine.", strings.TrimPrefix(m, "profile_"))
+		case MarkDraft:
+			e.say("", "The run cannot be certified: its flow is a draft.")
 		case MarkProviderUnknown:
 			e.say("", "An effect reached a provider whose model or service version was not recorded.")
 		}

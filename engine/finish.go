@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/writrun/writ/engine/flow"
 	"github.com/writrun/writ/guest-abi/abi"
-	"github.com/writrun/writ/host/prepare"
 	"github.com/writrun/writ/host/trace"
 )
 
@@ -15,7 +15,7 @@ const (
 	MarkNonCertifiable  = "non_certifiable"
 	MarkPermissive      = "permissive"
 	MarkProviderUnknown = "provider_version_unknown"
-	MarkProfile         = "profile_" + prepare.Profile
+	MarkDraft           = "draft_flow"
 )
 
 // finish verifies and arbitrates the flow, ends the run lane and seals.
@@ -59,10 +59,12 @@ func (r *run) finish(ctx context.Context) (Result, error) {
 		Permissive: permissive, Reasons: reasons, Marks: r.marks(permissive)})
 }
 
-// marks are computed here and never taken away. Under writ-det-0 no run is
-// certifiable.
+// marks are computed here and never taken away.
 func (r *run) marks(permissive bool) []string {
-	marks := []string{MarkNonCertifiable, MarkProfile}
+	marks := []string{}
+	if r.plan.FlowState == flow.StateDraft {
+		marks = append(marks, MarkNonCertifiable, MarkDraft)
+	}
 	if permissive {
 		marks = append(marks, MarkPermissive)
 	}

@@ -128,7 +128,7 @@ func (r *run) compile(ctx context.Context) error {
 	for _, digest := range slices.Sorted(maps.Keys(r.req.Materials.Modules)) {
 		m := r.req.Materials.Modules[digest]
 		r.progress("compile", string(m.Metadata.Name))
-		c, err := r.Engine.Compile(ctx, &prepare.Prepared{Wasm: m.PreparedBytes, Digest: m.Prepared, Original: m.Original})
+		c, err := r.Engine.Compile(ctx, &prepare.Prepared{Profile: prepare.Profile + "/" + r.plan.StackProfile, Wasm: m.PreparedBytes, Digest: m.Prepared, Original: m.Original})
 		if err != nil {
 			return fmt.Errorf("compile module %s: %w", m.Original, err)
 		}

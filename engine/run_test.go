@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -244,8 +245,11 @@ func TestMarksTravelWithTheResult(t *testing.T) {
 	w := newWorld(t)
 	w.says("claims", oneClaim)
 	w.rules("r1", passes, "r1")
-	res := w.run(w.plan(strict, oneStep("rule: unanimous", "r1")))
-	if res.Mode != "live" || !res.NonCertifiable || !slices.Contains(res.Marks, engine.MarkProfile) {
+	if res := w.run(w.plan(strict, oneStep("rule: unanimous", "r1"))); res.NonCertifiable || len(res.Marks) > 0 {
+		t.Errorf("a flow that is validated: non_certifiable %v marks %q", res.NonCertifiable, res.Marks)
+	}
+	res := w.run(w.planOf(strings.Replace(fmt.Sprintf(header, strict), "validated", "draft", 1) + oneStep("rule: unanimous", "r1")))
+	if res.Mode != "live" || !res.NonCertifiable || !slices.Contains(res.Marks, engine.MarkDraft) {
 		t.Errorf("mode %q non_certifiable %v marks %q", res.Mode, res.NonCertifiable, res.Marks)
 	}
 	again, err := w.runner().Show(res.RunID)

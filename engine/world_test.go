@@ -126,7 +126,12 @@ const strict, bounded = "strict", "bounded"
 
 func (w *world) plan(level, body string) engine.Request {
 	w.t.Helper()
-	m, err := flow.ParseManifest("flow.yaml", fmt.Appendf(nil, header+"%s", level, body))
+	return w.planOf(fmt.Sprintf(header, level) + body)
+}
+
+func (w *world) planOf(manifest string) engine.Request {
+	w.t.Helper()
+	m, err := flow.ParseManifest("flow.yaml", []byte(manifest))
 	if err != nil {
 		w.t.Fatal(err)
 	}

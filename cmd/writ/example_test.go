@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/writrun/writ/engine"
 	releasegate "github.com/writrun/writ/examples/release-gate"
+	"github.com/writrun/writ/host/wasmtime"
 )
 
 // receiver stands for the release system of the example.
@@ -96,7 +99,7 @@ func TestReleaseGate(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			for name, value := range map[string]string{
 				"WRIT_KEYS": filepath.Join(env.WorkDir, "keys"), "WRIT_STORE": filepath.Join(env.WorkDir, "store"), "WRIT_TENANT": "demo",
-				"XDG_CACHE_HOME": cache, "ROOT": root, "MODULES": modules, "PORT": address.Port(), "DATA": data,
+				"XDG_CACHE_HOME": cache, "ROOT": root, "MODULES": modules, "PORT": address.Port(), "DATA": data, "SEED": strings.Repeat("07", 32),
 				"HOME": os.Getenv("HOME"), "GOMODCACHE": os.Getenv("GOMODCACHE"), "GOCACHE": os.Getenv("GOCACHE"),
 			} {
 				env.Setenv(name, value)
@@ -104,16 +107,39 @@ func TestReleaseGate(t *testing.T) {
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
-			_, err := os.Stat(filepath.Join(data, "osv-go.tar.gz"))
-			return name == "data" && err == nil, nil
+			switch name {
+			case "data":
+				_, err := os.Stat(filepath.Join(data, "osv-go.tar.gz"))
+				return err == nil, nil
+			case "qemu":
+				_, err := exec.LookPath("qemu-aarch64-static")
+				return err == nil, nil
+			case "wasmtime":
+				return wasmtime.Available, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status":   scriptStatus,
-			"schema":   scriptSchema,
-			"received": r.scriptReceived,
-			"oracle":   scriptOracle,
+			"status":    scriptStatus,
+			"schema":    scriptSchema,
+			"received":  r.scriptReceived,
+			"oracle":    scriptOracle,
+			"execution": scriptExecution,
 		},
 	})
+}
+
+// scriptExecution requires that two outputs of run name the same execution
+// digest: execution FILE FILE
+func scriptExecution(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: execution FILE FILE")
+	}
+	line := regexp.MustCompile(`(?m)^execution +sha256:[0-9a-f]{64}$`)
+	first, second := line.FindString(ts.ReadFile(args[0])), line.FindString(ts.ReadFile(args[1]))
+	if first == "" || first != second {
+		ts.Fatalf("%s: %q, %s: %q", args[0], first, args[1], second)
+	}
 }
 
 // scriptOracle compares the claims of the last run's record with an independent

@@ -103,9 +103,9 @@ func (w *warmRun) parts() (parts []part) {
 	w.check(err)
 	manifest, err := flow.ParseManifest(w.flow, data)
 	w.check(err)
-	plan, materials, err := flow.Resolve(ctx, manifest, flow.Resolver{Root: filepath.Dir(w.flow), Prepare: func(wasm []byte, memory uint64) (flow.PreparedModule, error) {
+	plan, materials, err := flow.Resolve(ctx, manifest, flow.Resolver{Root: filepath.Dir(w.flow), Prepare: func(wasm []byte, memory uint64, stack string) (flow.PreparedModule, error) {
 		start := time.Now()
-		m, err := engine.Prepare(wasm, memory)
+		m, err := engine.Prepare(wasm, memory, stack)
 		mu.Lock()
 		preparing += time.Since(start)
 		mu.Unlock()
@@ -123,7 +123,7 @@ func (w *warmRun) parts() (parts []part) {
 	id, err := a.tenant()
 	w.check(err)
 	lap("open store")
-	sandbox, err := a.newEngine(ctx)
+	sandbox, err := a.newEngine(ctx, engineNames()[0])
 	w.check(err)
 	defer sandbox.Close(ctx)
 	lap("sandbox")

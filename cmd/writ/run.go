@@ -18,8 +18,6 @@ import (
 	"github.com/writrun/writ/engine/effect"
 	"github.com/writrun/writ/engine/flow"
 	"github.com/writrun/writ/guest-abi/abi"
-	"github.com/writrun/writ/host"
-	"github.com/writrun/writ/host/wazero"
 	"github.com/writrun/writ/policies"
 )
 
@@ -29,6 +27,7 @@ type runFlags struct {
 	allowDeprecated                                bool
 	secrets                                        []string
 	jobs                                           int
+	engine                                         string
 }
 
 // secretFileBytesMax bounds a secret read from a file.
@@ -65,6 +64,7 @@ the same execution digest.`,
 	flags.StringVar(&f.planDigest, "plan-digest", "", "run only if the plan has this `digest`")
 	flags.BoolVar(&f.allowDeprecated, "allow-deprecated", false, "let a deprecated flow run")
 	flags.StringArrayVar(&f.secrets, "secret", nil, "secret for the headers the manifest binds it to: `NAME=env:VAR` or NAME=file:PATH; repeatable")
+	engineFlag(cmd, &f.engine)
 	flags.IntVar(&f.jobs, "jobs", 0, "`N` guests at once (default: one per CPU)")
 	return cmd
 }
@@ -88,7 +88,7 @@ func (a *app) runFlow(ctx context.Context, name string, f runFlags) error {
 			Hints:   []string{"writ plan shows what would run"}}
 	}
 	request.Manifest, request.Plan, request.Materials, request.FromPlanFile = in.manifest, in.plan, in.materials, in.fromLock
-	result, err := a.execute(ctx, request, secrets, f.jobs)
+	result, err := a.execute(ctx, request, secrets, f)
 	if err != nil && !errors.Is(err, engine.ErrInterrupted) {
 		return err
 	}
@@ -168,7 +168,7 @@ func readSecretFile(name string) ([]byte, error) {
 }
 
 // execute wires an engine up and runs the request.
-func (a *app) execute(ctx context.Context, request engine.Request, secrets []effect.Secret, jobs int) (engine.Result, error) {
+func (a *app) execute(ctx context.Context, request engine.Request, secrets []effect.Secret, f runFlags) (engine.Result, error) {
 	set, err := policies.Default()
 	if err != nil {
 		return engine.Result{}, fmt.Errorf("load policies: %w", err)
@@ -182,7 +182,7 @@ func (a *app) execute(ctx context.Context, request engine.Request, secrets []eff
 	if err != nil {
 		return engine.Result{}, err
 	}
-	sandbox, err := a.newEngine(ctx)
+	sandbox, err := a.newEngine(ctx, f.engine)
 	if err != nil {
 		return engine.Result{}, err
 	}
@@ -192,21 +192,12 @@ func (a *app) execute(ctx context.Context, request engine.Request, secrets []eff
 	runner, err := engine.New(engine.Config{
 		Store: store, Tenant: tenant, TenantID: id, Engine: sandbox, Policies: set,
 		Drivers: []effect.Driver{effect.NewHTTP(effect.HTTPConfig{})}, Secrets: secrets, Now: a.now, Rand: a.rand,
-		Principal: a.principal(), Provenance: provenance(), Jobs: jobs, Progress: bar.run,
+		Principal: a.principal(), Provenance: provenance(), Jobs: f.jobs, Progress: bar.run,
 	})
 	if err != nil {
 		return engine.Result{}, err
 	}
 	return runner.Run(ctx, request)
-}
-
-func (a *app) newEngine(ctx context.Context) (host.Engine, error) {
-	e, err := wazero.New(ctx, wazero.Config{CacheDir: a.cacheDir()})
-	if err != nil {
-		return nil, &fault{Code: "engine", Message: err.Error(), Exit: exitFailed, cause: err,
-			Hints: []string{"compiled modules are kept below XDG_CACHE_HOME, which must be yours alone"}}
-	}
-	return e, nil
 }
 
 // principal is the operating system's user, whose word is not checked.

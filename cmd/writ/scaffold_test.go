@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/writrun/writ/engine"
+	"github.com/writrun/writ/engine/flow"
 	"github.com/writrun/writ/guest-abi/abi"
 )
 
@@ -49,7 +50,7 @@ func TestScaffoldModules(t *testing.T) {
 			if !bytes.Equal(got, want) {
 				t.Errorf("%s is not what %s.wat and %s.json make; UPDATE=1 rewrites it", file, name, name)
 			}
-			if _, err := engine.Prepare(got, 0); err != nil {
+			if _, err := engine.Prepare(got, 0, flow.StackPortable); err != nil {
 				t.Errorf("the sandbox refuses it: %v", err)
 			}
 		})

@@ -47,6 +47,13 @@ const (
 	ClockStepNanosDefault = 1e6      // where a manifest names no step
 )
 
+// Sizes of the budget a guest's nested calls have; a deep one is more than an
+// engine that interprets can hold.
+const (
+	StackPortable = "portable"
+	StackDeep     = "deep"
+)
+
 // States of a flow and of a dataset.
 const (
 	StateDraft        = "draft"

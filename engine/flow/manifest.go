@@ -21,6 +21,7 @@ type Manifest struct {
 	ReplayAcceptability string
 	ReplayEnvelope      *ReplayEnvelope
 	Clock               *ManifestClock
+	StackProfile        string // "" means StackPortable
 	Seed                *Seed
 	EntropyBudget       *EntropyBudget
 	Intents             []Intent

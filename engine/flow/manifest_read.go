@@ -27,6 +27,7 @@ func (m *Manifest) read(r *reader) {
 	})
 	o.optional("replay_envelope", func(n *node, path string) { m.ReplayEnvelope = readEnvelope(r, n, path) })
 	o.optional("clock", func(n *node, path string) { m.Clock = readClock(r, n, path) })
+	o.optional("stack_profile", func(n *node, path string) { m.StackProfile = r.choice(n, path, StackPortable, StackDeep) })
 	o.optional("seed", func(n *node, path string) { m.Seed = readSeed(r, n, path) })
 	o.optional("entropy_budget", func(n *node, path string) { m.EntropyBudget = readBudget(r, n, path) })
 	o.optional("nondeterminism_intent", func(n *node, path string) {

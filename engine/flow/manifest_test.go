@@ -119,6 +119,8 @@ func TestManifestCases(t *testing.T) {
 		beyondSchema   bool     // the schema cannot say it
 	}{
 		{"comment", "manifest: 1", "manifest: 1 # one", nil, false},
+		{"stack profile", "flow_id: gate", "flow_id: gate\nstack_profile: deep", nil, false},
+		{"unknown stack profile", "flow_id: gate", "flow_id: gate\nstack_profile: huge", []string{`4:16: stack_profile: "huge" is not known here`}, false},
 		{"quoted text", "flow_id: gate", `"flow_id": "gate"`, nil, false},
 		{"text over lines", "justification: tells people the result", "justification: \"tells people\n      the result\"", nil, false},
 		{"other version", "manifest: 1", "manifest: 2", []string{"2:11: manifest: 2 is not between 1 and 1"}, false},

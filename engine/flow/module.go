@@ -58,7 +58,7 @@ func (s *resolution) prepareModule(path string, key preparedKey) *PreparedModule
 	case len(wasm) > abi.ModuleBytesMax:
 		return refuse(CodeModuleTooLarge, "strip it", fmt.Errorf("more than %d bytes", abi.ModuleBytesMax))
 	}
-	m, err := s.resolver.Prepare(wasm, key.memory)
+	m, err := s.resolver.Prepare(wasm, key.memory, s.plan.StackProfile)
 	if err != nil {
 		return refuse(CodeModuleRefused, "every reason is listed", err)
 	}

@@ -27,6 +27,7 @@ type Plan struct {
 	ReplayAcceptability string          `json:"replay_acceptability"`
 	ReplayEnvelope      *ReplayEnvelope `json:"replay_envelope,omitempty"`
 	Clock               Clock           `json:"clock"`
+	StackProfile        string          `json:"stack_profile"`
 	Seed                *Seed           `json:"seed,omitempty"` // nil is drawn at admission
 	EntropyBudget       EntropyBudget   `json:"entropy_budget"`
 	Intents             []Intent        `json:"nondeterminism_intent"`

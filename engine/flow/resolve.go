@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 // Resolver is what a plan is resolved with. Both fields are required.
 type Resolver struct {
 	Root    string // folder of the manifest; relative module and data paths stay below it
-	Prepare func(wasm []byte, memoryBytesMax uint64) (PreparedModule, error)
+	Prepare func(wasm []byte, memoryBytesMax uint64, stackProfile string) (PreparedModule, error)
 }
 
 // PreparedModule is a module that may run: the bytes as they came, what was made
@@ -86,7 +87,7 @@ func (m *Manifest) plan() *Plan {
 	p := &Plan{
 		PlanVersion: PlanVersion, FlowID: m.FlowID, TenantID: m.TenantID, FlowState: m.FlowState, Manifest: m.Digest(),
 		DeterminismLevel: m.DeterminismLevel, ReplayMode: m.ReplayMode, ReplayAcceptability: m.ReplayAcceptability,
-		ReplayEnvelope: m.ReplayEnvelope, Seed: m.Seed, Order: m.order(),
+		ReplayEnvelope: m.ReplayEnvelope, StackProfile: cmp.Or(m.StackProfile, StackPortable), Seed: m.Seed, Order: m.order(),
 		Clock:         Clock{Kind: ClockVirtual, StepNanos: ClockStepNanosDefault},
 		EntropyBudget: EntropyBudget{AllowedSources: m.allowedSources(), ExhaustionAction: ExhaustionHalt},
 		Arbitration:   Arbitration{Rule: ArbitrationUnanimous},

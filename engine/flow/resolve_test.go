@@ -30,7 +30,7 @@ func module(t *testing.T, kind, name, more string) []byte {
 
 // prepareForTest stands for the sandbox: it reads the metadata, and what it
 // prepares depends on the memory budget.
-func prepareForTest(wasm []byte, memoryBytesMax uint64) (PreparedModule, error) {
+func prepareForTest(wasm []byte, memoryBytesMax uint64, stackProfile string) (PreparedModule, error) {
 	text, err := abi.FindMetadata(wasm)
 	if err != nil {
 		return PreparedModule{}, err

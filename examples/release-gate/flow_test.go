@@ -72,7 +72,7 @@ func resolve(t *testing.T, dir string) *flow.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, _, err := flow.Resolve(t.Context(), m, flow.Resolver{Root: dir, Prepare: func(wasm []byte, memory uint64) (flow.PreparedModule, error) {
+	p, _, err := flow.Resolve(t.Context(), m, flow.Resolver{Root: dir, Prepare: func(wasm []byte, memory uint64, _ string) (flow.PreparedModule, error) {
 		p, err := prepare.Prepare(wasm, prepare.Options{MemoryBytesMax: memory})
 		if err != nil {
 			return flow.PreparedModule{}, err
