@@ -144,6 +144,43 @@ func TestStopsAndFuelAreThoseOfTheOtherEngine(t *testing.T) {
 	}
 }
 
+func TestCallsEndAtTheBudgetOfTheProfile(t *testing.T) {
+	both := newPair(t)
+	repeat := func(n int, s string) string { return strings.Repeat(s+" ", n) }
+	gets := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "(local.get %d) ", i)
+		}
+		return b.String()
+	}
+	entry := func(call string) string { return hosttest.Returning("", call, "{}") }
+	for name, src := range map[string]string{
+		"no values":     hosttest.With(entry(`(call $f)`), `(func $f (call $f) (call $f))`),
+		"64 parameters": hosttest.With(entry(repeat(64, `(i64.const 1)`)+`(call $f)`), `(func $f (param `+repeat(64, "i64")+`) `+gets(64)+` (call $f) `+gets(64)+` (call $f))`),
+		"64 vectors": hosttest.With(entry(repeat(64, `(v128.const i64x2 1 2)`)+`(call $f)`),
+			`(func $f (param `+repeat(64, "v128")+`) `+gets(64)+` (call $f) `+gets(64)+` (call $f))`),
+		"16 results": hosttest.With(entry(`(call $f) `+repeat(16, "drop")), `(func $f (result `+repeat(16, "i64")+`) (call $f) (call $f) `+repeat(16, "drop")+`)`),
+		"6 values kept over a call": hosttest.With(entry(`(i64.const 1) (i64.const 2) (i64.const 3) (i64.const 4) (i64.const 5) (i64.const 6) (call $f) (drop)`),
+			`(func $f (param i64 i64 i64 i64 i64 i64) (result i64) `+gets(6)+` (call $f) `+gets(6)+` (i64.add) (i64.add) (i64.add) (i64.add) (i64.add) (i64.add))`),
+		"indirect": hosttest.With(entry(`(i64.const 1) (call $f) (drop)`), `(table 1 funcref) (elem (i32.const 0) func $f) (type $t (func (param i64) (result i64)))
+		  (func $f (param i64) (result i64) (i64.add (local.get 0) (call_indirect (type $t) (local.get 0) (i32.const 0))))`),
+	} {
+		for _, profile := range []string{prepare.ProfilePortable, prepare.ProfileDeep} {
+			t.Run(profile+" "+name, func(t *testing.T) {
+				p, err := prepare.Prepare(hosttest.Wat(t, src), prepare.Options{Profile: profile})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := both.runBoth(t, p, func(i *host.Invocation) { i.Limits.Fuel = 10_000_000_000 })
+				if s := got.Outcome.Stop; s == nil || s.Cause != string(host.StopStackOverflow) || s.Limit == "" {
+					t.Errorf("stop %+v, error %q, want the budget's end", s, got.Err)
+				}
+			})
+		}
+	}
+}
+
 func TestGrowthStaysInItsBudget(t *testing.T) {
 	both := newPair(t)
 	fail := func(grow string) string {
@@ -234,6 +271,18 @@ type panicking struct{ host.Boundary }
 
 func (panicking) HostCall(*trace.Call) error { panic("defect") }
 
+// faulty is a boundary that uses what is not there, so that the processor faults
+// while a guest is below on the stack.
+type faulty struct {
+	host.Boundary
+	nothing *int
+}
+
+func (f faulty) HostCall(*trace.Call) error {
+	*f.nothing = 1
+	return nil
+}
+
 func TestFaultsOfTheHostAreErrors(t *testing.T) {
 	errDoubt, errDisk := errors.New("in doubt"), errors.New("no space left")
 	e := newEngine(t, wasmtime.Config{})
@@ -251,6 +300,7 @@ func TestFaultsOfTheHostAreErrors(t *testing.T) {
 		{"a driver panics", driver(func() (host.EffectReply, error) { panic("driver") }), "driver panicked", nil},
 		{"a driver fails", driver(func() (host.EffectReply, error) { return host.EffectReply{}, errDoubt }), "in doubt", errDoubt},
 		{"the record panics", panicking{}, "host call clock_now panicked", nil},
+		{"the record faults", faulty{}, "host call clock_now panicked", nil},
 		{"the record fails", host.NewRecorder(&hosttest.Sink{Err: errDisk}, nil), "no space left", errDisk},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
