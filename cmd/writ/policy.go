@@ -14,6 +14,7 @@ func (a *app) policyCommands() []*cobra.Command {
 	return []*cobra.Command{
 		a.policyCheckCommand(),
 		a.policyFmtCommand(),
+		a.policyTestCommand(),
 	}
 }
 
@@ -70,5 +71,6 @@ func policyDocuments() map[string]document {
 	return map[string]document{
 		"policy-check": {"writ policy check", policyCheckDocument{}},
 		"policy-fmt":   {"writ policy fmt", policyFmtDocument{}},
+		"policy-test":  {"writ policy test", policyTestDocument{}},
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/open-policy-agent/opa/v1/rego"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/tester"
-	"github.com/open-policy-agent/opa/v1/topdown"
 	"github.com/open-policy-agent/opa/v1/util/channel"
 
 	"github.com/writrun/writ/policies"
@@ -115,7 +114,7 @@ func (p *Policy) testRego(ctx context.Context, run *regexp.Regexp, covered *cove
 	traced := map[string]*tester.Result{}
 	var again []string
 	for _, r := range results {
-		if (r.Fail || r.Error != nil) && r.Duration < traceTimeMax {
+		if r.Fail && r.Duration < traceTimeMax {
 			again = append(again, regexp.QuoteMeta(testName(r)))
 		}
 	}
@@ -131,7 +130,7 @@ func (p *Policy) testRego(ctx context.Context, run *regexp.Regexp, covered *cove
 	}
 	var all []Result
 	for _, r := range results {
-		all = append(all, p.regoResult(ctx, r, traced[testName(r)]))
+		all = append(all, regoResult(r, traced[testName(r)]))
 	}
 	return all, nil
 }
@@ -171,18 +170,13 @@ func (p *Policy) runRego(ctx context.Context, runner *tester.Runner, run *regexp
 }
 
 // regoResult is what to say of a test; traced may be nil.
-func (p *Policy) regoResult(ctx context.Context, r, traced *tester.Result) Result {
+func regoResult(r, traced *tester.Result) Result {
 	out := Result{File: r.Location.File, Line: r.Location.Row, Name: testName(r), Output: string(r.Output), Duration: r.Duration, Parts: []Part{}}
 	switch {
 	case r.Skip:
 		out.Outcome = Skipped
 	case r.Error != nil:
 		out.Outcome, out.Message = Errored, policies.Readable(r.Error)
-		if traced != nil {
-			if c := p.ConflictOf(ctx, r.Error, traced.Trace); c != nil {
-				out.Message += "\n" + c.String()
-			}
-		}
 	case r.Fail:
 		out.Outcome, out.Message = Failed, failedAt(traced)
 	default:
@@ -215,16 +209,18 @@ func failedAt(r *tester.Result) string {
 	if !ok {
 		return "the test is not true"
 	}
+	// The form of the report is for a whole run of tests; this is one.
+	isFrame := regexp.MustCompile(`^(-*$|(PASS|FAIL): \d+/\d+$|` + regexp.QuoteMeta(testName(r)+": FAIL") + ")")
 	var lines []string
-	for line := range strings.SplitSeq(text, "\n") {
-		if trimmed := strings.TrimSpace(line); trimmed != "" && strings.Trim(trimmed, "-") != "" && !strings.HasPrefix(trimmed, "FAIL: ") && !strings.HasPrefix(trimmed, r.Package+"."+r.Name+":") {
-			lines = append(lines, strings.TrimRight(strings.TrimPrefix(line, "  "), " "))
+	for line := range strings.Lines(text) {
+		if trimmed := strings.TrimSpace(line); !isFrame.MatchString(trimmed) {
+			lines = append(lines, strings.ReplaceAll(strings.TrimRight(strings.TrimPrefix(line, "  "), "\n "), "\t", "  "))
 		}
 	}
 	if len(lines) == 0 {
 		return "the test is not true"
 	}
-	return "the test is not true; the last that was not:\n" + strings.Join(lines, "\n")
+	return "the test is not true; what was not:\n" + strings.Join(lines, "\n")
 }
 
 // testCases asks every case that is chosen.
@@ -292,16 +288,7 @@ func (p *Policy) ask(ctx context.Context, entry *policies.Entrypoint, c *Case) (
 	case err != nil && c.WantError != "":
 		return Failed, fmt.Sprintf("want an error with  %s\ngot   %v", c.WantError, err)
 	case err != nil:
-		message = err.Error()
-		if !strings.Contains(message, topdown.ConflictErr) {
-			return Errored, message
-		}
-		trace := topdown.NewBufferTracer()
-		again := entry.Trace(ctx, c.time(), c.Seed, c.Input, rego.EvalQueryTracer(trace))
-		if clash := p.ConflictOf(ctx, again, *trace); clash != nil {
-			message += "\n" + clash.String()
-		}
-		return Errored, message
+		return Errored, err.Error()
 	case c.WantError != "":
 		return Failed, fmt.Sprintf("want an error with  %s\ngot   %s", c.WantError, got)
 	case !bytes.Equal(got, c.Want):
