@@ -91,6 +91,9 @@ type outcome struct {
 // does not heed the end of its time is left behind: Rego compares composite
 // values without looking up.
 func (p *policy) evaluate(ctx context.Context, c *call, input ast.Value) (outcome, error) {
+	if ctx.Err() != nil {
+		return outcome{}, context.Cause(ctx)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, EvaluationTime, errTooSlow)
 	defer cancel()
 	stop := topdown.NewCancel()

@@ -16,7 +16,7 @@ const (
 	StringBytesMax   = 8 << 20 // a string that a builtin makes
 	DocumentBytesMax = 1 << 20 // a string that is parsed, split or searched by pattern
 	ElementsMax      = 100_000 // elements of a range
-	ValuesMax        = 1 << 20 // values in a composite argument, counted as often as they can be reached
+	ValuesMax        = 1 << 19 // values in a composite argument, counted as often as they can be reached
 	ShiftBitsMax     = 1 << 16 // of bits.lsh
 	DigitsMax        = 10_000  // of a number, written without exponent
 	WidthMax         = 1000    // of a verb of sprintf

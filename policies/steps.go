@@ -13,8 +13,8 @@ import (
 // Limits of an evaluation beside its time. The first two give the same answer
 // on every machine; the third is there for what they do not see.
 const (
-	StepsMax        = 2_000_000 // expressions and rules entered, left or tried again
-	BuiltinBytesMax = 256 << 20 // that builtins make
+	StepsMax        = 1_000_000 // expressions and rules entered, left or tried again
+	BuiltinBytesMax = 128 << 20 // that builtins make
 	HeapBytesMax    = 1 << 30   // that the process's heap may be beyond twice what it was
 	stepsPerReading = 16        // of the process's heap
 )
