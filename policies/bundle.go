@@ -155,7 +155,20 @@ func readContent(files bundleFiles, verification *bundle.VerificationConfig) (*b
 	if len(m.WasmResolvers) > 0 {
 		return nil, &Refusal{Code: CodeBundleFile, Detail: ".manifest: policies compiled to Wasm are not run; give their Rego"}
 	}
-	return &content, nil
+	return &content, checkData(content.Data)
+}
+
+// checkData refuses documents that would take long to go through or to compute
+// with: each evaluation meets them.
+func checkData(data map[string]any) error {
+	v, err := ast.InterfaceToValue(data)
+	if err != nil {
+		return &Refusal{Code: CodeInvalid, Detail: fmt.Sprintf("data: %v", err)}
+	}
+	if err := values([]*ast.Term{ast.NewTerm(v)}); err != nil {
+		return tooLarge("data: %v", err)
+	}
+	return nil
 }
 
 // compileBundle compiles the modules together and prepares each decision they

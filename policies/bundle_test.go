@@ -219,6 +219,8 @@ func TestBundlesThatMayNotBeUsed(t *testing.T) {
 		{"Rego v0 for one file", good.with(content{".manifest": `{"rego_version": 1, "file_rego_versions": {"a.rego": 0}}`}), policies.CodeRegoV0, "a.rego"},
 		{"no syntax", good.with(content{"b.rego": "package flow.f.lib\nx := "}), policies.CodeInvalid, "b.rego:2"},
 		{"no JSON", good.with(content{"data.json": `{`}), policies.CodeInvalid, "data.json"},
+		{"a number of many digits", good.with(content{"data.json": `{"flow": {"f": {"n": 1e999999}}}`}), policies.CodeInvalid, "number too big"},
+		{"a document of itself", good.with(content{"data.yaml": doubling(24)}), policies.CodeInvalid, "aliasing"},
 		{"no manifest", good.with(content{".manifest": `[`}), policies.CodeInvalid, "manifest"},
 		{"the same document twice", good.with(content{"flow/f/data.json": `{"a": 1}`, "data.json": `{"flow": {"f": {"a": 2}}}`}), policies.CodeInvalid, "failed to insert"},
 		{"compiled policies", good.with(content{"policy.wasm": "\x00asm"}), policies.CodeBundleFile, "Rego"},
@@ -236,6 +238,16 @@ func TestBundlesThatMayNotBeUsed(t *testing.T) {
 	if _, err := policies.ReadBundle(tarOf(t, good), policies.BundleConfig{}); err == nil {
 		t.Error("a bundle of no flow was taken")
 	}
+}
+
+// doubling is a YAML document that holds itself twice, n times over.
+func doubling(n int) string {
+	var b strings.Builder
+	b.WriteString("flow:\n  f:\n    a0: &a0 [x, x]\n")
+	for i := range n {
+		fmt.Fprintf(&b, "    a%d: &a%d [*a%d, *a%d]\n", i+1, i+1, i, i)
+	}
+	return b.String()
 }
 
 // TestEveryFlowIDHasAPackage tries ids that Rego cannot write with a dot.

@@ -31,6 +31,9 @@ type SignatureState struct {
 // must not pass for one that was.
 const noteUnchecked = "signature not checked: no keys configured"
 
+// opaSigner is how OPA names its own way to sign.
+const opaSigner = "_default"
+
 // checkSignature judges the signature of a bundle and returns what OPA's reader
 // is to verify once more; nil where there is nothing to verify it against.
 func checkSignature(files bundleFiles, keys []Key) (SignatureState, *bundle.VerificationConfig, error) {
@@ -51,7 +54,7 @@ func checkSignature(files bundleFiles, keys []Key) (SignatureState, *bundle.Veri
 	if len(s.Signatures) == 0 {
 		return SignatureState{}, nil, &Refusal{Code: CodeBundleUnsigned, Detail: fmt.Sprintf("%s holds no signature, and keys to verify it are configured", signatureFile)}
 	}
-	if len(s.Signatures) > 1 || s.Plugin != "" {
+	if len(s.Signatures) > 1 || s.Plugin != "" && s.Plugin != opaSigner {
 		return SignatureState{}, nil, badSignature("exactly one signature is read, and none that needs a plugin")
 	}
 	key, err := signingKey(s.Signatures[0], keys)
