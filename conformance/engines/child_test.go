@@ -74,7 +74,7 @@ func child(name string, in io.Reader, out io.Writer) error {
 			r.PreparedSize = len(p.Wasm)
 			debug.FreeOSMemory()
 			forgetPeak()
-			if r.BytesBefore, err = residentBytes("VmRSS:"); err != nil {
+			if r.BytesBefore, err = residentBytes(os.Getpid(), "VmRSS:"); err != nil {
 				return err
 			}
 			started := time.Now()
@@ -86,7 +86,7 @@ func child(name string, in io.Reader, out io.Writer) error {
 			case !j.CompileOnly:
 				r.Ended = invoke(&testing.T{}, m, invocation([]byte("{}"), j.Limits))
 			}
-			if r.BytesPeak, err = residentBytes("VmHWM:"); err != nil {
+			if r.BytesPeak, err = residentBytes(os.Getpid(), "VmHWM:"); err != nil {
 				return err
 			}
 			if m != nil {
@@ -108,21 +108,46 @@ func forgetPeak() {
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 }
 
-func residentBytes(field string) (int64, error) {
-	status, err := os.ReadFile("/proc/self/status")
+func residentBytes(pid int, field string) (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
 	_, after, _ := strings.Cut(string(status), field)
 	words := strings.Fields(after)
 	if len(words) == 0 {
-		return 0, fmt.Errorf("/proc/self/status has no %s", field)
+		return 0, fmt.Errorf("the status of process %d has no %s", pid, field)
 	}
 	kilobytes, err := strconv.ParseInt(words[0], 10, 64)
 	return kilobytes << 10, err
 }
 
-// runInChild runs jobs on an engine in one process of its own.
+// Bounds of a child. It is killed beyond them, to spare the machine.
+const (
+	childTimeMax  = 3 * time.Minute
+	childBytesMax = 3 << 30
+	childLookedAt = 50 * time.Millisecond // how often
+)
+
+// watch kills a child that needs too much memory. It returns when done is closed.
+func watch(t *testing.T, p *os.Process, done <-chan struct{}) {
+	tick := time.NewTicker(childLookedAt)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+		if now, err := residentBytes(p.Pid, "VmRSS:"); err == nil && now > childBytesMax {
+			t.Errorf("the child needs %d MiB and is killed", now>>20)
+			_ = p.Kill()
+		}
+	}
+}
+
+// runInChild runs jobs on an engine in one process of its own. There are fewer
+// reports than jobs if the child died.
 func runInChild(t *testing.T, engine string, jobs []job) []report {
 	t.Helper()
 	var in, out, failure bytes.Buffer
@@ -133,21 +158,33 @@ func runInChild(t *testing.T, engine string, jobs []job) []report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self)
+	ctx, cancel := context.WithTimeout(t.Context(), childTimeMax)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, self)
 	cmd.Env = append(os.Environ(), childEngine+"="+engine)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = &in, &out, &failure
-	if err := cmd.Run(); err != nil {
-		text := failure.String()
-		t.Errorf("%s: the child died: %v\n%s", engine, err, text[:min(len(text), 4000)])
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
+	done := make(chan struct{})
+	go watch(t, cmd.Process, done)
+	err = cmd.Wait()
+	close(done)
 	var reports []report
 	decoder := gob.NewDecoder(&out)
 	for len(reports) < len(jobs) {
 		var r report
-		if err := decoder.Decode(&r); err != nil {
-			t.Fatalf("%s: no report on %s: %v", engine, jobs[len(reports)].Name, err)
+		if decodeErr := decoder.Decode(&r); decodeErr != nil {
+			if err == nil {
+				err = decodeErr
+			}
+			break
 		}
 		reports = append(reports, r)
+	}
+	if err != nil {
+		text := failure.String()
+		t.Errorf("%s: the child failed at %s: %v\n%s", engine, jobs[len(reports)].Name, err, text[:min(len(text), 2000)])
 	}
 	return reports
 }

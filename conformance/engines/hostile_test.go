@@ -144,7 +144,9 @@ func TestHostileGuests(t *testing.T) {
 	}
 	reports := map[string][]report{}
 	for _, engine := range engineNames() {
-		reports[engine] = runInChild(t, engine, jobs)
+		if reports[engine] = runInChild(t, engine, jobs); len(reports[engine]) < len(jobs) {
+			t.FailNow()
+		}
 	}
 	next := 0
 	for _, h := range all {
