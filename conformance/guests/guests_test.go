@@ -1,3 +1,8 @@
+//go:build !race
+
+// Under the race detector compiling and interpreting these programs takes
+// minutes; there is nothing concurrent here.
+
 package guests_test
 
 import (

@@ -1,6 +1,16 @@
 package kernels_test
 
-import "testing"
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/writrun/writ/conformance/kernels"
+	"github.com/writrun/writ/host/prepare"
+)
 
 // bareEngine is an engine with as little around it as a prepared module needs:
 // the engine's own WASI and a refill that never runs out.
@@ -25,6 +35,9 @@ type way struct {
 	prepared     bool // whether it runs prepared modules
 	open         func() (bareEngine, error)
 }
+
+// compared reports whether w is one of the two that show what preparation costs.
+func (w way) compared() bool { return w.name == "original" || w.name == "prepared" }
 
 func (w way) opened(tb testing.TB) bareEngine {
 	tb.Helper()
@@ -52,4 +65,43 @@ func (w way) start(tb testing.TB, original, prepared []byte) runner {
 		tb.Fatal(err)
 	}
 	return run
+}
+
+// built is where the kernels were compiled to, once per process.
+var built = sync.OnceValues(func() (map[string][]byte, error) {
+	dir, err := os.MkdirTemp("", "writ-kernels-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := kernels.Build(context.Background(), dir); err != nil {
+		return nil, err
+	}
+	if err := kernels.BuildGuest(context.Background(), dir); err != nil {
+		return nil, err
+	}
+	modules := map[string][]byte{}
+	for _, k := range append(kernels.Kernels(), kernels.Guest()) {
+		if modules[k.Name], err = os.ReadFile(filepath.Join(dir, k.Name+".wasm")); err != nil {
+			return nil, err
+		}
+	}
+	return modules, nil
+})
+
+// module returns a kernel as compiled, and as prepared.
+func module(tb testing.TB, name string) (original, prepared []byte) {
+	tb.Helper()
+	modules, err := built()
+	if errors.Is(err, kernels.ErrNoCompiler) {
+		tb.Skipf("SKIPPED: %v", err)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p, err := prepare.Prepare(modules[name], prepare.Options{})
+	if err != nil {
+		tb.Fatalf("%s: %v", name, err)
+	}
+	return modules[name], p.Wasm
 }

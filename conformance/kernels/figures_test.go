@@ -151,9 +151,7 @@ func BenchmarkFigurePrepare(b *testing.B) {
 // compiled to the end of the first call, unprepared and prepared, taken in turns.
 func BenchmarkFigureStart(b *testing.B) {
 	const rounds = 7
-	ways := slices.DeleteFunc(append(waysOfWazero(), waysOfWasmtime()...), func(w way) bool {
-		return w.name != "original" && w.name != "prepared"
-	})
+	ways := slices.DeleteFunc(append(waysOfWazero(), waysOfWasmtime()...), func(w way) bool { return !w.compared() })
 	for _, s := range samples(b) {
 		compiling, starting := make([][]time.Duration, len(ways)), make([][]time.Duration, len(ways))
 		for range rounds {
