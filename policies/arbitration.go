@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/big"
 	"strconv"
@@ -59,7 +60,7 @@ type arbitrationResult struct {
 // The arbitration of a flow that brings one stands in place of the operator's.
 // An error means that there is no decision.
 func (s *Set) Arbitrate(ctx context.Context, in ArbitrationInput) (ArbitrationDecision, error) {
-	if err := in.complete(); err != nil {
+	if err := errors.Join(s.flow.belongs(in.FlowID), in.complete()); err != nil {
 		return ArbitrationDecision{}, err
 	}
 	d, err := s.ask(ctx, in)

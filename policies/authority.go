@@ -89,6 +89,9 @@ type authorityResult struct {
 // policy is asked after the operator, who allowed its bundle by then; both have
 // to allow. An error means no.
 func (s *Set) Authority(ctx context.Context, in AuthorityInput) (AuthorityDecision, error) {
+	if err := s.flow.belongs(in.FlowID); err != nil {
+		return AuthorityDecision{}, err
+	}
 	in.Policy = s.flow.describe()
 	d, err := s.authority.authorize(ctx, in)
 	own := s.flow.policy(DecisionAuthority)

@@ -264,7 +264,9 @@ func TestEveryFlowIDHasAPackage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d, err := set.Arbitrate(t.Context(), input("unanimous", 0, abi.Pass)); err != nil || d.Decision != "PASS" {
+			in := input("unanimous", 0, abi.Pass)
+			in.FlowID = id
+			if d, err := set.Arbitrate(t.Context(), in); err != nil || d.Decision != "PASS" {
 				t.Errorf("%s, %v", d.Decision, err)
 			}
 		})

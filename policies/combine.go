@@ -35,6 +35,14 @@ func (b *Bundle) policy(decision string) *policy {
 	return b.decisions[decision]
 }
 
+// belongs refuses to decide for another flow than the bundle's.
+func (b *Bundle) belongs(flowID string) error {
+	if b != nil && b.flowID != flowID {
+		return &Refusal{Code: CodeBundleFlow, Detail: fmt.Sprintf("the policies hold the bundle of flow %s and were asked about flow %.100s", b.flowID, flowID)}
+	}
+	return nil
+}
+
 // describe shows the bundle to the operator's authority.
 func (b *Bundle) describe() *AuthorityPolicy {
 	if b == nil {

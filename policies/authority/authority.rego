@@ -22,3 +22,8 @@ notes contains sprintf("%d of %d modules are not signed; each is pinned by its d
 	unsigned := count([m | some m in input.modules; not m.signed])
 	unsigned > 0
 }
+
+notes contains "the flow's policy bundle is not signed; it is pinned by its digest" if {
+	not input.policy.signed
+	input.policy.digest
+}

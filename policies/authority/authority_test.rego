@@ -17,3 +17,13 @@ test_deprecated_flow_is_refused if {
 test_deprecated_flow_runs_where_allowed if {
 	authority.decision.allow with input as {"action": "run", "flow_state": "deprecated", "allow_deprecated": true, "modules": []}
 }
+
+test_bundles_of_flows_are_allowed_with_a_note if {
+	d := authority.decision with input as {"action": "run", "flow_state": "validated", "allow_deprecated": false, "modules": [], "policy": {"signed": false, "digest": "d"}}
+	d == {"allow": true, "reasons": ["the flow's policy bundle is not signed; it is pinned by its digest"]}
+}
+
+test_signed_bundles_are_allowed if {
+	d := authority.decision with input as {"action": "run", "flow_state": "validated", "allow_deprecated": false, "modules": [], "policy": {"signed": true, "digest": "d"}}
+	d == {"allow": true, "reasons": []}
+}
