@@ -67,7 +67,7 @@ func (s *Set) Arbitrate(ctx context.Context, in ArbitrationInput) (ArbitrationDe
 	if err != nil {
 		return d, err
 	}
-	if best, ok := in.atBest(); ok {
+	for _, best := range in.atBest() {
 		other, err := s.ask(ctx, best)
 		if err != nil {
 			return ArbitrationDecision{Record: d.Record}, err

@@ -23,23 +23,39 @@ func severity(decision string) int {
 func (d ArbitrationDecision) noBetterThan(other ArbitrationDecision) ArbitrationDecision {
 	if severity(other.Decision) > severity(d.Decision) {
 		d.Decision = other.Decision
-		d.Reasons = append(d.Reasons, ReasonErrorsNoBetter)
+		if !slices.Contains(d.Reasons, ReasonErrorsNoBetter) {
+			d.Reasons = append(d.Reasons, ReasonErrorsNoBetter)
+		}
 	}
 	return d
 }
 
-// atBest returns the input with every ERROR and NOT_RUN turned into PASS, and
-// whether there was any.
-func (in ArbitrationInput) atBest() (ArbitrationInput, bool) {
-	changed := false
-	in.Results = slices.Clone(in.Results)
-	for i := range in.Results {
-		if s := in.Results[i].Status; s == abi.Errored || s == abi.NotRun {
-			in.Results[i].Status, changed = abi.Pass, true
+// atBest returns the input as it could have been at its best: with a PASS for
+// every result that is NOT_RUN, for every one that is ERROR, and for all of both.
+// Where results have no such status there is nothing to return.
+func (in ArbitrationInput) atBest() []ArbitrationInput {
+	var all []ArbitrationInput
+	for _, gone := range [][]abi.Status{{abi.NotRun}, {abi.Errored}, {abi.NotRun, abi.Errored}} {
+		if !slices.ContainsFunc(gone, func(s abi.Status) bool { return !in.has(s) }) {
+			all = append(all, in.withPassFor(gone))
 		}
 	}
-	in.Coverage.Evaluated = len(in.Results)
-	return in, changed
+	return all
+}
+
+func (in ArbitrationInput) has(status abi.Status) bool {
+	return slices.ContainsFunc(in.Results, func(r ArbitrationResult) bool { return r.Status == status })
+}
+
+func (in ArbitrationInput) withPassFor(gone []abi.Status) ArbitrationInput {
+	in.Results = slices.Clone(in.Results)
+	for i := range in.Results {
+		if slices.Contains(gone, in.Results[i].Status) {
+			in.Results[i].Status = abi.Pass
+			in.Coverage.Evaluated++
+		}
+	}
+	return in
 }
 
 // floor holds a decision to what no policy can change: nothing evaluated is
