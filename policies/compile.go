@@ -3,6 +3,7 @@ package policies
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -27,19 +28,48 @@ func newCompiler() *ast.Compiler {
 		WithStageAfterID(ast.StageBuildRequiredCapabilities, ast.CompilerStageDefinition{Name: "Purify", MetricName: "compile_stage_purify", Stage: purify})
 }
 
-// compileModules compiles, and gives up on modules whose types OPA takes too
-// long to check: it has no deadline of its own.
+// compileModules compiles, checks what the modules read of their input, and
+// gives up on modules whose types OPA takes too long to check: it has no
+// deadline of its own. What is wrong is in c.Errors, and in the error.
 func compileModules(c *ast.Compiler, modules map[string]*ast.Module) error {
-	done, ok := within(CompileTime, func() { c.Compile(modules) })
+	panicked, ended := within(CompileTime, func() {
+		decisions := byDecision(modules)
+		for decision := range decisions {
+			if len(decisions) == 1 && decision != "" {
+				c.WithSchemas(inputSchemas(decision))
+			}
+		}
+		c.Compile(modules)
+		if !c.Failed() && len(decisions) > 1 {
+			c.Errors = checkInputs(modules)
+		}
+	})
 	switch {
-	case !ok:
+	case !ended:
 		return &Refusal{Code: CodeInvalid, Detail: fmt.Sprintf("compiling takes longer than %s; nest values less deeply", CompileTime)}
-	case done != nil:
-		return &Refusal{Code: CodeInvalid, Detail: fmt.Sprintf("the compiler panicked: %v", done)}
+	case panicked != nil:
+		return &Refusal{Code: CodeInvalid, Detail: fmt.Sprintf("the compiler panicked: %v", panicked)}
 	case c.Failed():
-		return &Refusal{Code: CodeInvalid, Detail: c.Errors.Error()}
+		return &Refusal{Code: CodeInvalid, Detail: withColumns(c.Errors)}
 	}
 	return nil
+}
+
+// withColumns lists errors as OPA does, with the column of each.
+func withColumns(errs ast.Errors) string {
+	var b strings.Builder
+	for i, err := range errs {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		text := err.Error()
+		if at := err.Location; at != nil {
+			place := fmt.Sprintf("%s:%d", at.File, at.Row)
+			text = strings.Replace(text, place+":", fmt.Sprintf("%s:%d:", place, at.Col), 1)
+		}
+		b.WriteString(text)
+	}
+	return b.String()
 }
 
 // within calls f and reports what it panicked with, and whether it ended in
