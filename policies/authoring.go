@@ -21,11 +21,16 @@ type Question struct {
 	result  func() any
 }
 
+const noRungs = `{"recorded": "not_checked", "anchored": "not_checked", "retained": "not_checked", "sourced": "not_checked", ` +
+	`"verified": "not_checked", "reproduced": "not_checked", "replayed": "not_checked", "certifiable": "not_checked"}`
+
 // Questions returns the decisions policies can be asked for.
 func Questions() []Question {
 	return []Question{
 		{"authority", "decision", `{"allow": false, "reasons": ["no_rule"]}`, func() any { return &authorityResult{} }},
 		{"arbitration", "decision", `{"decision": "ESCALATE", "reasons": ["no_rule"], "permissive": false}`, func() any { return &arbitrationResult{} }},
+		{"replay", "verdict", `{"verdict": "unacceptable", "blocking": [], "acceptable": [], "reasons": ["no_rule"]}`, func() any { return &replayResult{} }},
+		{"standing", "standing", `{"rungs": ` + noRungs + `, "highest": "none", "narrowed_by": ["no_rule"]}`, func() any { return &standingResult{} }},
 	}
 }
 
@@ -35,8 +40,25 @@ func (q Question) CheckResult(result []byte) error {
 	if err := decodeResult(result, out); err != nil {
 		return err
 	}
-	if r, ok := out.(*arbitrationResult); ok && severity(r.Decision) < 0 {
-		return &Refusal{Code: CodeResult, Detail: fmt.Sprintf("decision %.40q is not PASS, FAIL or ESCALATE", r.Decision)}
+	wrong := func(format string, args ...any) error {
+		return &Refusal{Code: CodeResult, Detail: fmt.Sprintf(format, args...)}
+	}
+	switch r := out.(type) {
+	case *arbitrationResult:
+		if severity(r.Decision) < 0 {
+			return wrong("decision %.40q is not PASS, FAIL or ESCALATE", r.Decision)
+		}
+	case *replayResult:
+		if verdictRank(r.Verdict) < 0 {
+			return wrong("verdict %.40q is none of acceptable, acceptable_with_warnings, non_certifiable, unacceptable", r.Verdict)
+		}
+	case *standingResult:
+		if name, state, ok := r.Rungs.wrong(); ok {
+			return wrong("rung %s is %.40q, not yes, no or not_checked", name, state)
+		}
+		if rungRank(r.Highest) < 0 {
+			return wrong("highest %.40q is no rung", r.Highest)
+		}
 	}
 	return nil
 }

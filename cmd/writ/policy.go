@@ -12,9 +12,12 @@ import (
 // policyCommands are the commands of the group, in the order help lists them.
 func (a *app) policyCommands() []*cobra.Command {
 	return []*cobra.Command{
+		a.policyNewCommand(),
 		a.policyCheckCommand(),
 		a.policyFmtCommand(),
 		a.policyTestCommand(),
+		a.policyCoverageCommand(),
+		a.policyBenchCommand(),
 	}
 }
 
@@ -69,8 +72,11 @@ func policyFault(err error) error {
 // policyDocuments are what the commands of the group print as JSON.
 func policyDocuments() map[string]document {
 	return map[string]document{
-		"policy-check": {"writ policy check", policyCheckDocument{}},
-		"policy-fmt":   {"writ policy fmt", policyFmtDocument{}},
-		"policy-test":  {"writ policy test", policyTestDocument{}},
+		"policy-new":      {"writ policy new", policyNewDocument{}},
+		"policy-check":    {"writ policy check", policyCheckDocument{}},
+		"policy-fmt":      {"writ policy fmt", policyFmtDocument{}},
+		"policy-test":     {"writ policy test", policyTestDocument{}},
+		"policy-coverage": {"writ policy coverage", policyCoverageDocument{}},
+		"policy-bench":    {"writ policy bench", policyBenchDocument{}},
 	}
 }

@@ -139,13 +139,7 @@ func question(name string) *policies.Question {
 	return nil
 }
 
-func questionNames() string {
-	var names []string
-	for _, q := range policies.Questions() {
-		names = append(names, q.Name)
-	}
-	return strings.Join(names, ", ")
-}
+func questionNames() string { return strings.Join(Names(), ", ") }
 
 // settleRoot finds the root all packages must share, and the decisions.
 func (p *Policy) settleRoot(modules map[string]*ast.Module) Findings {

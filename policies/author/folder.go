@@ -164,3 +164,12 @@ func readFile(fsys fs.FS, name string, bytesMax int64) ([]byte, error) {
 	}
 	return fs.ReadFile(fsys, name)
 }
+
+// Lines are the lines of one of the folder's .rego files.
+func (f *Folder) Lines(name string) []string {
+	i := slices.IndexFunc(f.Sources, func(s Source) bool { return s.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return strings.Split(string(f.Sources[i].Text), "\n")
+}
