@@ -32,8 +32,8 @@ func schemas() map[string]schemaEntry {
 	for _, name := range schema.Names() {
 		all[name] = schemaEntry{"guest ABI: " + strings.ReplaceAll(name, "-", " "), func() ([]byte, error) { return schema.Read(name) }}
 	}
-	for name, doc := range policyInputs() {
-		all[name] = schemaEntry{"input of " + doc.of, func() ([]byte, error) { return describe(name, "What "+doc.of+" is asked over.", doc.value) }}
+	for _, name := range policies.SchemaNames() {
+		all[name] = schemaEntry{"policies: " + strings.Replace(name, "-", ", its ", 1), func() ([]byte, error) { return policies.Schema(name) }}
 	}
 	outputs := documents()
 	maps.Copy(outputs, policyDocuments())
@@ -49,14 +49,6 @@ func schemas() map[string]schemaEntry {
 type document struct {
 	of    string // the command that prints it
 	value any
-}
-
-// policyInputs are the documents that policies are asked over.
-func policyInputs() map[string]document {
-	return map[string]document{
-		"authority-input":   {policies.AuthorityEntrypoint, policies.AuthorityInput{}},
-		"arbitration-input": {policies.ArbitrationEntrypoint, policies.ArbitrationInput{}},
-	}
 }
 
 // documents are the forms of what commands print with --output json.
