@@ -239,7 +239,7 @@ func (a *app) showSummary(s engine.Summary) {
 		clock = s.ClockStart.Format(time.RFC3339Nano)
 	}
 	fmt.Fprintln(a.stdout)
-	a.pairs("", "datasets", safe(strings.Join(datasets, ", ")), "seed", hexOf(s.Seed), "clock start", clock,
+	a.pairs("", "datasets", safe(strings.Join(datasets, ", ")), "seed", hexOf(s.Seed), "engine", s.Provenance["engine"], "clock start", clock,
 		"record", fmt.Sprintf("%s, %s, %s", plural(s.Events, "event"), plural(len(s.Claims), "claim"), plural(len(s.Effects), "effect")),
 		"authority", authorityText(s.Authority), "request", safe(s.RequestID), "damage", a.paint(red, safe(s.Damage)))
 	fmt.Fprintf(a.stdout, "\nnext: writ explain %s, or writ inspect %s --claims | --effects | --results | --events\n", s.RunID, s.RunID)
