@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -81,10 +83,14 @@ func checkDocument(doc []byte) error {
 	return measure(value, &left)
 }
 
-// at returns the policy of an entrypoint.
+// at returns the policy of an entrypoint, the operator's or the flow's.
 func (s *Set) at(entrypoint string) (*policy, error) {
-	for _, p := range []*policy{s.authority, s.arbitration, s.replay, s.standing} {
-		if p != nil && p.entrypoint == entrypoint {
+	all := []*policy{s.authority, s.arbitration, s.replay, s.standing}
+	if s.flow != nil {
+		all = slices.AppendSeq(all, maps.Values(s.flow.decisions))
+	}
+	for _, p := range all {
+		if p.entrypoint == entrypoint {
 			return p, nil
 		}
 	}

@@ -111,8 +111,9 @@ type ReplayDecision struct {
 	Verdict    string
 	Blocking   []string // names of differences
 	Acceptable []string // names of differences
-	Reasons    []string
-	Record     Record
+	Reasons    []string // tagged "operator: " and "flow: " where both were asked
+	Record     Record   // of the operator's answer
+	Records    []Record // of every answer, the operator's first
 }
 
 type replayResult struct {
@@ -128,23 +129,60 @@ func verdictRank(verdict string) int {
 }
 
 // ReplayVerdict asks what a replay or rerun shows, and then holds the answer to
-// the floor. An error means that there is no verdict.
+// the floor. A flow that brings a replay policy is asked as well, and the worse
+// verdict stands. An error means that there is no verdict.
 func (s *Set) ReplayVerdict(ctx context.Context, in ReplayInput) (ReplayDecision, error) {
 	if err := in.check(); err != nil {
 		return ReplayDecision{}, err
 	}
-	var r replayResult
-	record, err := s.replay.decide(ctx, in.Now, in, &r)
+	if err := s.flow.belongs(in.FlowID); err != nil {
+		return ReplayDecision{}, err
+	}
+	d, err := s.replay.judge(ctx, in)
+	own := s.flow.policy(DecisionReplay)
+	if err != nil || own == nil {
+		return d, err
+	}
+	other, err := own.judge(ctx, in)
 	if err != nil {
-		return ReplayDecision{Record: record}, err
+		return ReplayDecision{Record: d.Record, Records: append(d.Records, other.Records...)}, s.flow.blame(err)
+	}
+	return CombineReplay(d, other), nil
+}
+
+func (p *policy) judge(ctx context.Context, in ReplayInput) (ReplayDecision, error) {
+	var r replayResult
+	record, err := p.decide(ctx, in.Now, in, &r)
+	d := ReplayDecision{Record: record, Records: []Record{record}}
+	if err != nil {
+		return d, err
 	}
 	if verdictRank(r.Verdict) < 0 {
-		return ReplayDecision{Record: record}, &Refusal{Code: CodeResult, Detail: fmt.Sprintf("verdict %.40q is none of acceptable, acceptable_with_warnings, non_certifiable, unacceptable", r.Verdict)}
+		return d, &Refusal{Code: CodeResult, Detail: fmt.Sprintf("verdict %.40q is none of acceptable, acceptable_with_warnings, non_certifiable, unacceptable", r.Verdict)}
 	}
 	if err := in.known(r.Blocking, r.Acceptable); err != nil {
-		return ReplayDecision{Record: record}, err
+		return d, err
 	}
-	return in.floor(ReplayDecision{Verdict: r.Verdict, Blocking: r.Blocking, Acceptable: r.Acceptable, Reasons: r.Reasons, Record: record}), nil
+	d.Verdict, d.Blocking, d.Acceptable, d.Reasons = r.Verdict, r.Blocking, r.Acceptable, r.Reasons
+	return in.floor(d), nil
+}
+
+// CombineReplay takes the worse verdict; what blocks for one blocks.
+func CombineReplay(operator, flow ReplayDecision) ReplayDecision {
+	d := ReplayDecision{
+		Verdict:  WorseVerdict(operator.Verdict, flow.Verdict),
+		Blocking: slices.Clone(operator.Blocking),
+		Reasons:  CombineReasons(operator.Reasons, flow.Reasons),
+		Record:   operator.Record,
+		Records:  slices.Concat(operator.Records, flow.Records),
+	}
+	for _, name := range flow.Blocking {
+		if !slices.Contains(d.Blocking, name) {
+			d.Blocking = append(d.Blocking, name)
+		}
+	}
+	d.Acceptable = slices.DeleteFunc(slices.Clone(operator.Acceptable), func(name string) bool { return slices.Contains(d.Blocking, name) })
+	return d
 }
 
 // check refuses an input that a policy could misread.

@@ -157,3 +157,77 @@ func TestInvalidVerdictsAreRefused(t *testing.T) {
 		})
 	}
 }
+
+func TestTheWorseVerdictOfOperatorAndFlowStands(t *testing.T) {
+	answer := func(pkg, verdict string) string {
+		return fmt.Sprintf("package %s\ndefault verdict := {\"verdict\": %q, \"blocking\": [], \"acceptable\": [\"x\"], \"reasons\": [%[2]q]}\n", pkg, verdict)
+	}
+	all := []string{"acceptable", "acceptable_with_warnings", "non_certifiable", "unacceptable"}
+	for i, operator := range all {
+		set, err := policies.Load(policies.Config{Replay: folder(answer("writ.replay", operator))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, flow := range all {
+			both, err := set.WithFlow(read(t, content{"a.rego": answer("flow.f.replay", flow)}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := both.ReplayVerdict(t.Context(), rerun(difference("x", false)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := all[max(i, j)]; d.Verdict != want || !slices.Equal(d.Reasons, []string{"operator: " + operator, "flow: " + flow}) || len(d.Records) != 2 {
+				t.Errorf("%s and %s: %s %q, %d records; want %s", operator, flow, d.Verdict, d.Reasons, len(d.Records), want)
+			}
+			for _, record := range d.Records {
+				if _, err := both.Reevaluate(t.Context(), throughJSON(t, record)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	t.Run("what blocks for one blocks", func(t *testing.T) {
+		set, err := defaults(t).WithFlow(read(t, content{"a.rego": `package flow.f.replay
+default verdict := {"verdict": "unacceptable", "blocking": ["x"], "acceptable": ["y"], "reasons": []}`}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := set.ReplayVerdict(t.Context(), rerun(difference("x", false), difference("y", false)))
+		if err != nil || !slices.Equal(d.Blocking, []string{"x"}) || !slices.Equal(d.Acceptable, []string{"y"}) {
+			t.Errorf("blocking %q, acceptable %q, %v", d.Blocking, d.Acceptable, err)
+		}
+	})
+	t.Run("a served difference is unacceptable under both", func(t *testing.T) {
+		set, err := defaults(t).WithFlow(read(t, content{"a.rego": answer("flow.f.replay", "acceptable")}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := rerun(difference("x", false))
+		in.Action = "replay"
+		if d, err := set.ReplayVerdict(t.Context(), in); err != nil || d.Verdict != policies.VerdictUnacceptable {
+			t.Errorf("%s, %v", d.Verdict, err)
+		}
+	})
+	t.Run("no answer of the flow is no verdict", func(t *testing.T) {
+		set, err := defaults(t).WithFlow(read(t, content{"a.rego": answer("flow.f.replay", "fine")}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r *policies.Refusal
+		if d, err := set.ReplayVerdict(t.Context(), rerun(difference("x", false))); !errors.As(err, &r) || r.Code != policies.CodeResult || d.Verdict != "" || len(d.Records) != 2 {
+			t.Errorf("%s, %v", d.Verdict, err)
+		}
+	})
+	t.Run("another flow is refused", func(t *testing.T) {
+		set, err := defaults(t).WithFlow(read(t, content{"a.rego": answer("flow.f.replay", "acceptable")}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := rerun()
+		in.FlowID = "g"
+		if _, err := set.ReplayVerdict(t.Context(), in); err == nil {
+			t.Error("accepted")
+		}
+	})
+}

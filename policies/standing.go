@@ -127,9 +127,10 @@ func (f StandingFacts) rungs() StandingRungs {
 // StandingDecision is what a run may claim now.
 type StandingDecision struct {
 	Rungs      StandingRungs
-	Highest    string // a rung, or none
-	NarrowedBy []string
-	Record     Record
+	Highest    string   // a rung, or none
+	NarrowedBy []string // tagged "operator: " and "flow: " where both were asked
+	Record     Record   // of the operator's answer
+	Records    []Record // of every answer, the operator's first
 }
 
 type standingResult struct {
@@ -138,25 +139,67 @@ type standingResult struct {
 	NarrowedBy []string      `json:"narrowed_by"`
 }
 
-// Standing asks what a run may claim, and then holds the answer to the floor. An
-// error means that it may claim nothing.
+// Standing asks what a run may claim, and then holds the answer to the floor. A
+// flow that brings a standing policy is asked as well, and only the rungs both
+// leave stand. An error means that the run may claim nothing.
 func (s *Set) Standing(ctx context.Context, in StandingInput) (StandingDecision, error) {
 	facts := in.Facts.rungs()
 	if name, state, ok := facts.wrong(); ok {
 		return StandingDecision{}, &Refusal{Code: CodeInput, Detail: fmt.Sprintf("fact %s is %.40q, not yes, no or not_checked", name, state)}
 	}
-	var r standingResult
-	record, err := s.standing.decide(ctx, in.Now, in, &r)
+	if err := s.flow.belongs(in.FlowID); err != nil {
+		return StandingDecision{}, err
+	}
+	d, err := s.standing.stand(ctx, in)
+	own := s.flow.policy(DecisionStanding)
+	if err != nil || own == nil {
+		return d, err
+	}
+	other, err := own.stand(ctx, in)
 	if err != nil {
-		return StandingDecision{Record: record}, err
+		return StandingDecision{Record: d.Record, Records: append(d.Records, other.Records...)}, s.flow.blame(err)
+	}
+	return CombineStanding(d, other), nil
+}
+
+func (p *policy) stand(ctx context.Context, in StandingInput) (StandingDecision, error) {
+	var r standingResult
+	record, err := p.decide(ctx, in.Now, in, &r)
+	d := StandingDecision{Record: record, Records: []Record{record}}
+	if err != nil {
+		return d, err
 	}
 	if name, state, ok := r.Rungs.wrong(); ok {
-		return StandingDecision{Record: record}, &Refusal{Code: CodeResult, Detail: fmt.Sprintf("rung %s is %.40q, not yes, no or not_checked", name, state)}
+		return d, &Refusal{Code: CodeResult, Detail: fmt.Sprintf("rung %s is %.40q, not yes, no or not_checked", name, state)}
 	}
 	if rungRank(r.Highest) < 0 {
-		return StandingDecision{Record: record}, &Refusal{Code: CodeResult, Detail: fmt.Sprintf("highest %.40q is no rung", r.Highest)}
+		return d, &Refusal{Code: CodeResult, Detail: fmt.Sprintf("highest %.40q is no rung", r.Highest)}
 	}
-	return in.floor(StandingDecision{Rungs: r.Rungs, Highest: r.Highest, NarrowedBy: r.NarrowedBy, Record: record}), nil
+	d.Rungs, d.Highest, d.NarrowedBy = r.Rungs, r.Highest, r.NarrowedBy
+	return in.floor(d), nil
+}
+
+// CombineStanding keeps the rungs that both leave, and the lower highest.
+func CombineStanding(operator, flow StandingDecision) StandingDecision {
+	d := StandingDecision{
+		Rungs:      operator.Rungs,
+		Highest:    operator.Highest,
+		NarrowedBy: CombineReasons(operator.NarrowedBy, flow.NarrowedBy),
+		Record:     operator.Record,
+		Records:    slices.Concat(operator.Records, flow.Records),
+	}
+	ladder := d.Rungs.ladder()
+	for i, other := range flow.Rungs.ladder() {
+		if *ladder[i].state == RungYes {
+			*ladder[i].state = *other.state
+		}
+	}
+	for _, highest := range []string{flow.Highest, d.Rungs.highest()} {
+		if rungRank(highest) < rungRank(d.Highest) {
+			d.Highest = highest
+		}
+	}
+	return d
 }
 
 // wrong returns the first rung whose state is none.

@@ -150,3 +150,45 @@ default standing := {"rungs": {"recorded": "yes"}, "highest": "none", "narrowed_
 		t.Errorf("a result without rungs: %v", err)
 	}
 }
+
+func TestOnlyRungsThatOperatorAndFlowLeaveStand(t *testing.T) {
+	answer := func(change string, highest string) content {
+		return content{"a.rego": fmt.Sprintf(`package flow.f.standing
+default standing := {}
+standing := {"rungs": object.union({name: fact.state | some name, fact in input.facts}, %s), "highest": %q, "narrowed_by": ["own"]}`, change, highest)}
+	}
+	cases := []struct {
+		name     string
+		flow     content
+		in       policies.StandingInput
+		highest  string
+		verified string
+	}{
+		{"the flow leaves all", answer(`{}`, "certifiable"), facts("yes"), "certifiable", "yes"},
+		{"the flow removes one", answer(`{"verified": "no"}`, "sourced"), facts("yes"), "sourced", "no"},
+		{"the flow's highest is lower", answer(`{}`, "recorded"), facts("yes"), "recorded", "yes"},
+		{"the flow adds none", answer(`{"verified": "yes"}`, "certifiable"), factsBut(func(in *policies.StandingInput) { in.Facts.Verified.State = "no" }), "sourced", "no"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			set, err := defaults(t).WithFlow(read(t, c.flow))
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := set.Standing(t.Context(), c.in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Highest != c.highest || d.Rungs.Verified != c.verified || !slices.Contains(d.NarrowedBy, "flow: own") || len(d.Records) != 2 {
+				t.Errorf("highest %s, verified %s, narrowed by %q; want %s, %s", d.Highest, d.Rungs.Verified, d.NarrowedBy, c.highest, c.verified)
+			}
+		})
+	}
+	set, err := defaults(t).WithFlow(read(t, content{"a.rego": "package flow.f.standing\ndefault standing := {}\n"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := set.Standing(t.Context(), facts("yes")); err == nil || d.Highest != "" {
+		t.Errorf("a flow without an answer: %q, %v", d.Highest, err)
+	}
+}
