@@ -213,6 +213,8 @@ func TestBundlesThatMayNotBeUsed(t *testing.T) {
 		{"the default in another package", content{"a.rego": "package flow.f.arbitration\n\ndecision := 1 if input.tenant\n", "b.rego": "package flow.f.lib\n\ndefault decision := 1\n"}, policies.CodeNoDefault, "flow.f.arbitration"},
 		{"a default in a test", content{"a.rego": "package flow.f.arbitration\n\ndecision := 1 if input.tenant\n", "b_test.rego": "package flow.f.arbitration\n\ndefault decision := 1\n"}, policies.CodeNoDefault, "flow.f.arbitration"},
 		{"data in the place of a rule", good.with(content{"data.json": `{"flow": {"f": {"arbitration": {"decision": {"decision": "PASS", "reasons": [], "permissive": false}}}}}`}), policies.CodeInvalid, "conflict"},
+		{"a field the input has not", content{"a.rego": alwaysFail + "\nx := input.resultz\n"}, policies.CodeInvalid, "a.rego:5:"},
+		{"a field of another decision's input", content{"a.rego": alwaysFail, "b.rego": authorityOf(true, "f") + "\nx := input.results\n"}, policies.CodeInvalid, "b.rego:5:"},
 		{"an impure builtin", content{"a.rego": alwaysFail + "\nx := http.send({\"method\": \"get\", \"url\": \"https://example.org\"})\n"}, policies.CodeInvalid, "http.send"},
 		{"Rego v0", content{"a.rego": "package flow.f.arbitration\ndefault decision = false\ndecision { input.tenant }"}, policies.CodeRegoV0, "--v0-v1"},
 		{"Rego v0 by manifest", good.with(content{".manifest": `{"rego_version": 0}`}), policies.CodeRegoV0, "rego_version"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/writrun/writ/guest-abi/abi"
 )
@@ -71,45 +72,40 @@ func CombineAuthority(operator, flow AuthorityDecision) AuthorityDecision {
 	}
 }
 
-// CombineReasons tags reasons with whose they are, the operator's first.
+// CombineReasons tags reasons with whose they are, the operator's first. What the
+// floor says is nobody's, and is said once.
 func CombineReasons(operator, flow []string) []string {
-	reasons := make([]string, 0, len(operator)+len(flow))
-	for _, r := range operator {
-		reasons = append(reasons, "operator: "+r)
+	reasons, floors := make([]string, 0, len(operator)+len(flow)), []string{}
+	add := func(origin string, given []string) {
+		for _, r := range given {
+			if !isFloor(r) {
+				reasons = append(reasons, origin+": "+r)
+			} else if !slices.Contains(floors, r) {
+				floors = append(floors, r)
+			}
+		}
 	}
-	for _, r := range flow {
-		reasons = append(reasons, "flow: "+r)
-	}
-	return reasons
+	add("operator", operator)
+	add("flow", flow)
+	return append(reasons, floors...)
 }
 
-// verdicts are those of a replay, from best to worst.
-func verdicts() []string {
-	return []string{"acceptable", "acceptable_with_warnings", "non_certifiable", "unacceptable"}
+func isFloor(reason string) bool {
+	return strings.HasPrefix(reason, ReasonNeverCertifiable+": ") || slices.Contains([]string{
+		ReasonServedDifference, ReasonContradictionsNotChecked, ReasonDifferencesLeftOut, ReasonRungsOnlyRemovable, ReasonLedgerIncomplete}, reason)
 }
 
 // WorseVerdict returns the worse of two verdicts of a replay. What is no verdict
 // makes the result unacceptable.
 func WorseVerdict(operator, flow string) string {
-	order := verdicts()
-	a, b := slices.Index(order, operator), slices.Index(order, flow)
-	if a < 0 || b < 0 {
-		return order[len(order)-1]
+	a, b := verdictRank(operator), verdictRank(flow)
+	switch {
+	case a < 0 || b < 0:
+		return VerdictUnacceptable
+	case b > a:
+		return flow
 	}
-	return order[max(a, b)]
-}
-
-// FewerRungs returns the rungs of a standing that are ticked on both sides, under
-// every name that either side has: a rung one side does not speak of is not
-// ticked.
-func FewerRungs(operator, flow map[string]bool) map[string]bool {
-	rungs := map[string]bool{}
-	for _, side := range []map[string]bool{operator, flow} {
-		for name := range side {
-			rungs[name] = operator[name] && flow[name]
-		}
-	}
-	return rungs
+	return operator
 }
 
 // ArbitrationDigest names the arbitration policy in force: the flow's bundle

@@ -301,26 +301,138 @@ func TestWorseVerdict(t *testing.T) {
 	}
 }
 
-func TestFewerRungs(t *testing.T) {
-	type rungs = map[string]bool
+func TestCombineReplay(t *testing.T) {
+	operator := policies.ReplayDecision{Verdict: "acceptable_with_warnings", Blocking: []string{"a"}, Acceptable: []string{"b", "c"},
+		Reasons: []string{"o", policies.ReasonDifferencesLeftOut}, Record: policies.Record{Entrypoint: policies.ReplayEntrypoint}}
+	flow := policies.ReplayDecision{Verdict: "unacceptable", Blocking: []string{"c"}, Acceptable: []string{"a", "b"},
+		Reasons: []string{policies.ReasonDifferencesLeftOut, "f"}}
+	want := policies.ReplayDecision{Verdict: "unacceptable", Blocking: []string{"a", "c"}, Acceptable: []string{"b"},
+		Reasons: []string{"operator: o", "flow: f", policies.ReasonDifferencesLeftOut}, Record: operator.Record}
+	if diff := cmp.Diff(want, policies.CombineReplay(operator, flow)); diff != "" {
+		t.Errorf("combined (-want +got):\n%s", diff)
+	}
+}
+
+func TestCombinedRungs(t *testing.T) {
+	const yes, no, unknown = policies.RungYes, policies.RungNo, policies.RungNotChecked
 	cases := []struct {
-		name                 string
-		operator, flow, want rungs
+		operator, flow string
+		reached        bool
 	}{
-		{"both", rungs{"recorded": true}, rungs{"recorded": true}, rungs{"recorded": true}},
-		{"the operator alone", rungs{"recorded": true}, rungs{"recorded": false}, rungs{"recorded": false}},
-		{"the flow alone", rungs{"recorded": false}, rungs{"recorded": true}, rungs{"recorded": false}},
-		{"neither", rungs{"recorded": false}, rungs{"recorded": false}, rungs{"recorded": false}},
-		{"the flow is silent", rungs{"recorded": true}, rungs{}, rungs{"recorded": false}},
-		{"the operator is silent", nil, rungs{"recorded": true}, rungs{"recorded": false}},
-		{"each has others", rungs{"recorded": true, "anchored": true}, rungs{"recorded": true, "retained": true}, rungs{"recorded": true, "anchored": false, "retained": false}},
-		{"nothing", nil, nil, rungs{}},
+		{yes, yes, true}, {yes, no, false}, {yes, unknown, false},
+		{no, yes, false}, {no, no, false}, {no, unknown, false},
+		{unknown, yes, false}, {unknown, no, false}, {unknown, unknown, false},
+	}
+	all := func(s string) policies.StandingDecision {
+		return policies.StandingDecision{Rungs: policies.StandingRungs{s, s, s, s, s, s, s, s}, Highest: "certifiable"}
+	}
+	for _, c := range cases {
+		got := policies.CombineStanding(all(c.operator), all(c.flow))
+		if (got.Rungs.Recorded == yes) != c.reached || (got.Rungs.Certifiable == yes) != c.reached || (got.Highest == "certifiable") != c.reached {
+			t.Errorf("%s and %s: %+v, want reached %v", c.operator, c.flow, got, c.reached)
+		}
+	}
+}
+
+func TestCombineStanding(t *testing.T) {
+	const yes, no = policies.RungYes, policies.RungNo
+	full := policies.StandingRungs{yes, yes, yes, yes, yes, yes, yes, yes}
+	noAnchor, noReplay := full, full
+	noAnchor.Anchored, noReplay.Replayed = no, no
+	cases := []struct {
+		name                   string
+		operator, flow         policies.StandingRungs
+		operatorHigh, flowHigh string
+		highest                string
+		operatorSays, flowSays []string
+		narrowedBy             []string
+	}{
+		{"both leave all", full, full, "certifiable", "certifiable", "certifiable", nil, nil, []string{}},
+		{"the flow removes one", full, noReplay, "certifiable", "reproduced", "reproduced", nil, []string{"f"}, []string{"flow: f"}},
+		{"the operator removes one", noAnchor, full, "recorded", "certifiable", "recorded", []string{"o"}, nil, []string{"operator: o"}},
+		{"each removes another", noReplay, noAnchor, "reproduced", "recorded", "recorded", []string{"o"}, []string{"f"}, []string{"operator: o", "flow: f"}},
+		{"the flow wants less than it leaves", full, full, "certifiable", "none", "none", nil, nil, []string{}},
+		{"the floor is nobody's", full, full, "certifiable", "certifiable", "certifiable", []string{policies.ReasonLedgerIncomplete}, []string{policies.ReasonLedgerIncomplete}, []string{policies.ReasonLedgerIncomplete}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, policies.FewerRungs(c.operator, c.flow)); diff != "" {
-				t.Errorf("rungs (-want +got):\n%s", diff)
+			got := policies.CombineStanding(policies.StandingDecision{Rungs: c.operator, Highest: c.operatorHigh, NarrowedBy: c.operatorSays},
+				policies.StandingDecision{Rungs: c.flow, Highest: c.flowHigh, NarrowedBy: c.flowSays})
+			if got.Highest != c.highest {
+				t.Errorf("highest %s, want %s; rungs %+v", got.Highest, c.highest, got.Rungs)
+			}
+			if diff := cmp.Diff(c.narrowedBy, got.NarrowedBy); diff != "" {
+				t.Errorf("narrowed by (-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+const acceptsAll = `package flow.f.replay
+
+default verdict := {"verdict": "acceptable", "blocking": [], "acceptable": [], "reasons": []}
+
+verdict := {"verdict": "VERDICT", "blocking": [], "acceptable": [d.name | some d in input.differences], "reasons": ["f"]} if true
+`
+
+func TestReplayWithAFlow(t *testing.T) {
+	in := policies.ReplayInput{Action: "rerun", Tenant: "demo", Now: 1, FlowID: "f", DeterminismLevel: "unconstrained", Mode: "observational", Acceptability: "statistically_bounded",
+		Measured: policies.ReplayMeasured{ClaimOverlap: 1, ContradictionsChecked: true}}
+	served := in
+	served.Action = "replay"
+	served.Differences = []policies.ReplayDifference{{Name: "outputs of s", Kind: "outputs", Served: true}}
+	cases := []struct {
+		name, policy string
+		in           policies.ReplayInput
+		want         string
+		records      int
+		code         string
+	}{
+		{"no policy of the flow", alwaysFail, in, "acceptable", 1, ""},
+		{"the flow finds nothing wrong", strings.Replace(acceptsAll, "VERDICT", "acceptable", 1), in, "acceptable", 2, ""},
+		{"the flow is worse", strings.Replace(acceptsAll, "VERDICT", "unacceptable", 1), in, "unacceptable", 2, ""},
+		{"the flow cannot lift the floor", strings.Replace(acceptsAll, "VERDICT", "acceptable", 1), served, "unacceptable", 2, ""},
+		{"the flow gives no verdict", strings.Replace(acceptsAll, "VERDICT", "fine", 1), in, "", 2, policies.CodeResult},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			d, err := withFlow(t, content{"a.rego": c.policy}).ReplayVerdict(t.Context(), c.in)
+			if c.code != "" {
+				wantRefusal(t, err, c.code, "bundle of flow f")
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if d.Verdict != c.want || len(d.Records) != c.records {
+				t.Errorf("%+v with %d records, want %s with %d", d, len(d.Records), c.want, c.records)
+			}
+		})
+	}
+	in.FlowID = "g"
+	_, err := withFlow(t, content{"a.rego": alwaysFail}).ReplayVerdict(t.Context(), in)
+	wantRefusal(t, err, policies.CodeBundleFlow, "flow g")
+}
+
+const noRungs = `package flow.f.standing
+
+default standing := {}
+
+standing := {"rungs": object.union(facts, {"verified": "no"}), "highest": "sourced", "narrowed_by": ["f"]} if true
+
+facts := {name: fact.state | some name, fact in input.facts}
+`
+
+func TestStandingWithAFlow(t *testing.T) {
+	yes := policies.RungFact{State: policies.RungYes}
+	in := policies.StandingInput{Action: "standing", Tenant: "demo", Now: 1, FlowID: "f", Mode: "live", FlowState: "validated", Result: "pass",
+		Facts: policies.StandingFacts{Recorded: yes, Anchored: yes, Retained: yes, Sourced: yes, Verified: yes, Reproduced: yes, Replayed: yes, Certifiable: yes}}
+	d, err := withFlow(t, content{"a.rego": noRungs}).Standing(t.Context(), in)
+	if err != nil || d.Highest != "sourced" || d.Rungs.Verified != policies.RungNo || d.Rungs.Certifiable != policies.RungYes || len(d.Records) != 2 {
+		t.Errorf("%+v, %d records, %v", d, len(d.Records), err)
+	}
+	d, err = withFlow(t, content{"a.rego": alwaysFail}).Standing(t.Context(), in)
+	if err != nil || d.Highest != "certifiable" || len(d.Records) != 1 {
+		t.Errorf("without a policy of the flow: %+v, %d records, %v", d, len(d.Records), err)
+	}
+	_, err = withFlow(t, content{"a.rego": strings.Replace(noRungs, `"f"`, "1", 1)}).Standing(t.Context(), in)
+	wantRefusal(t, err, policies.CodeResult, "bundle of flow f")
 }
