@@ -92,6 +92,7 @@ type RuleResult struct {
 	Status     abi.Status      `json:"status"`
 	Reason     string          `json:"reason,omitempty"`
 	Violations []abi.Violation `json:"violations"`
+	FuelUsed   uint64          `json:"fuel_used"`
 	Address    string          `json:"address"`
 }
 

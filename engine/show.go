@@ -138,7 +138,7 @@ func (s *summarizer) event(e evidence.Entry) error {
 		s.aboutRun(payload, address)
 	case *trace.VerificationResult:
 		s.out.Results = append(s.out.Results, RuleResult{RuleID: p.RuleID, Target: p.Target, Status: p.Status,
-			Reason: p.Reason, Violations: p.Violations, Address: address})
+			Reason: p.Reason, Violations: p.Violations, FuelUsed: p.FuelUsed, Address: address})
 	case *trace.VerificationArbitration:
 		s.out.Arbitrations = append(s.out.Arbitrations, Arbitration{Target: p.Target, Decision: p.Decision,
 			Permissive: p.Permissive, Reasons: p.Reasons, Entrypoint: p.Entrypoint, Policy: p.Policy, Address: address})

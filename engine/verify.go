@@ -140,7 +140,7 @@ func judgeRule(record *trace.VerificationResult, out host.Outcome) {
 func (r *run) recordResult(lane trace.Lane, record trace.VerificationResult) (RuleResult, error) {
 	a, err := r.append(lane, trace.KindVerificationResult, trace.CausePolicy, record)
 	return RuleResult{RuleID: record.RuleID, Target: record.Target, Status: record.Status, Reason: record.Reason,
-		Violations: record.Violations, Address: a}, err
+		Violations: record.Violations, FuelUsed: record.FuelUsed, Address: a}, err
 }
 
 // arbitrate asks the policy for its decision over results of target and

@@ -221,6 +221,18 @@ func normalSummary(s engine.Summary) engine.Summary {
 	return s
 }
 
+// costText says what guests used of their budgets.
+func costText(r engine.Result) string {
+	var steps, rules uint64
+	for _, s := range r.Steps {
+		steps += s.FuelUsed
+	}
+	for _, v := range r.Results {
+		rules += v.FuelUsed
+	}
+	return fmt.Sprintf("%d fuel in steps, %d in rules", steps, rules)
+}
+
 func (a *app) showSummary(s engine.Summary) {
 	fmt.Fprintf(a.stdout, "%s  admitted %s by %s", a.paint(bold, string(s.FlowID)), s.AdmittedAt.Local().Format(time.DateTime), safe(s.Principal))
 	if s.Sealed {
@@ -241,7 +253,7 @@ func (a *app) showSummary(s engine.Summary) {
 	fmt.Fprintln(a.stdout)
 	a.pairs("", "datasets", safe(strings.Join(datasets, ", ")), "seed", hexOf(s.Seed), "engine", s.Provenance["engine"], "clock start", clock,
 		"record", fmt.Sprintf("%s, %s, %s", plural(s.Events, "event"), plural(len(s.Claims), "claim"), plural(len(s.Effects), "effect")),
-		"authority", authorityText(s.Authority), "request", safe(s.RequestID), "damage", a.paint(red, safe(s.Damage)))
+		"cost", costText(s.Result), "authority", authorityText(s.Authority), "request", safe(s.RequestID), "damage", a.paint(red, safe(s.Damage)))
 	fmt.Fprintf(a.stdout, "\nnext: writ explain %s, or writ inspect %s --claims | --effects | --results | --events\n", s.RunID, s.RunID)
 }
 

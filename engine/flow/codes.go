@@ -25,6 +25,7 @@ const (
 	CodeNotCovered      = "step_not_verified"
 	CodeRequiresNothing = "requires_nothing"
 	CodeBudgetCeiling   = "budget_above_ceiling"
+	CodeMaxCost         = "max_cost_exceeded"
 	CodeDatasetState    = "dataset_state"
 	CodeDatasetMissing  = "dataset_missing"
 	CodeDatasetMismatch = "dataset_mismatch"
@@ -73,6 +74,7 @@ func manifestCodes() map[string]abi.CodeDoc {
 		CodeSource:          {Cause: "Something draws on a source of entropy that the budget does not allow.", Remedy: "Add the source to entropy_budget.allowed_sources, or remove what draws on it."},
 		CodeNotCovered:      {Cause: "A step makes claims that no rule verifies.", Remedy: "Make the step the target of a rule, or state claims: false."},
 		CodeRequiresNothing: {Cause: "A step waits for a PASS, and no rule looks at anything it needs.", Remedy: "Verify a step it needs, or leave requires out."},
+		CodeMaxCost:         {Cause: "The fuel that verification may use in all, max_cost, is less than what its rules' own budgets add up to, or leaves nothing for a rule without one.", Remedy: "Raise max_cost, or lower the rules' budgets."},
 		CodeBudgetCeiling:   {Cause: "A budget is zero or above the ceiling this release has.", Remedy: "Choose a value in the range named."},
 		CodeDatasetState:    {Cause: "The state of a dataset does not fit the flow: frozen flows read frozen datasets, strict flows no experimental ones.", Remedy: "Freeze the dataset, or change the flow's state or level."},
 		CodeTooManyFaults:   {Cause: "More faults were found than are listed.", Remedy: "Mend those listed and try again."},

@@ -149,6 +149,9 @@ func (p *Plan) inconsistent() string {
 			return fmt.Sprintf("step %q is there twice", s.ID)
 		}
 	}
+	if cost := p.rulesCost(); p.MaxCost > 0 && cost > p.MaxCost {
+		return fmt.Sprintf("rules may use %d fuel, which is more than max_cost %d", cost, p.MaxCost)
+	}
 	for _, v := range p.Rules {
 		for _, target := range v.Targets {
 			if target != TargetFlow && !slices.Contains(p.Order, abi.ID(target)) {

@@ -204,6 +204,7 @@ func (m *Manifest) readVerification(r *reader) func(n *node, path string) {
 			r.list(n, path, 0, RulesMax, func(n *node, path string) { m.Rules = append(m.Rules, readRule(r, n, path)) })
 		})
 		o.optional("arbitration", func(n *node, path string) { m.Arbitration = readArbitration(r, n, path) })
+		o.optional("max_cost", func(n *node, path string) { m.MaxCost = r.integer(n, path, CodeBadValue, 1, abi.IntegerMax) })
 		o.end()
 	}
 }

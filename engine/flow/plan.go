@@ -34,6 +34,7 @@ type Plan struct {
 	Order               []abi.ID        `json:"order"` // topological, ties by id
 	Steps               []PlanStep      `json:"steps"` // in this order
 	Rules               []PlanRule      `json:"rules"` // sorted by id
+	MaxCost             uint64          `json:"max_cost,omitempty"` // fuel of all results together; it is in the rules' limits
 	Arbitration         Arbitration     `json:"arbitration"`
 	Datasets            []PlanDataset   `json:"datasets"` // sorted by id
 	Warnings            []string        `json:"warnings"`

@@ -180,6 +180,7 @@ func (s *resolution) rules(ctx context.Context) {
 		s.plan.Rules = append(s.plan.Rules, out)
 	}
 	slices.SortFunc(s.plan.Rules, func(a, b PlanRule) int { return strings.Compare(string(a.RuleID), string(b.RuleID)) })
+	s.apportion()
 }
 
 // checkRule compares a rule with what its module says of it.
