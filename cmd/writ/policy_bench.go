@@ -61,7 +61,7 @@ func (a *app) policyBench(ctx context.Context, dir, file, decision string, count
 	if err != nil {
 		return err
 	}
-	p, err := author.Load(dir)
+	p, err := author.Load(ctx, dir)
 	if err != nil {
 		return policyFault(err)
 	}

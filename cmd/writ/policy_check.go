@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -44,15 +45,15 @@ Style is left to Regal, which works on the folder as it is.`,
 		Example: `  writ policy check lenient
   writ policy check policies/* --output json`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: a.work(func(_ *cobra.Command, args []string) error { return a.policyCheck(args) }),
+		RunE: a.work(func(cmd *cobra.Command, args []string) error { return a.policyCheck(cmd.Context(), args) }),
 	}
 }
 
-func (a *app) policyCheck(dirs []string) error {
+func (a *app) policyCheck(ctx context.Context, dirs []string) error {
 	doc := policyCheckDocument{Policies: []policyChecked{}}
 	var all author.Findings
 	for _, dir := range dirs {
-		p, err := author.Load(dir)
+		p, err := author.Load(ctx, dir)
 		var found author.Findings
 		switch {
 		case errors.As(err, &found):

@@ -43,7 +43,7 @@ func (a *app) policyCoverage(ctx context.Context, dir string, threshold float64)
 	if !(threshold >= 0 && threshold <= 100) {
 		return usagef("--threshold is %v; it is a percentage from 0 to 100", threshold)
 	}
-	p, err := author.Load(dir)
+	p, err := author.Load(ctx, dir)
 	if err != nil {
 		return policyFault(err)
 	}

@@ -125,7 +125,7 @@ func (a *app) policyTest(ctx context.Context, dir string, f policyTestFlags) err
 }
 
 func (a *app) testPolicyOnce(ctx context.Context, dir string, options author.TestOptions, f policyTestFlags) error {
-	p, err := author.Load(dir)
+	p, err := author.Load(ctx, dir)
 	if err != nil {
 		return policyFault(err)
 	}

@@ -59,7 +59,7 @@ func readCases(s Source) ([]Case, error) {
 		return nil, err
 	}
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(text, &fields); err != nil {
+	if err := json.Unmarshal(text, &fields); err != nil || fields == nil {
 		return nil, errors.New("it is no mapping")
 	}
 	var f caseFile

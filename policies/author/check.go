@@ -2,10 +2,13 @@ package author
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -21,6 +24,7 @@ const compileErrorsMax = 100
 type Policy struct {
 	Folder    *Folder
 	Root      string     // "writ.arbitration", or "flow.<flow_id>" of a flow's own
+	FlowID    string     // of the flow whose own it is, else ""
 	Decisions []Decision // what it can be asked, by name
 	modules   map[string]*ast.Module
 	tests     map[string]*ast.Module
@@ -36,8 +40,8 @@ type Decision struct {
 }
 
 // Check parses and compiles the policy of a folder and its tests. The error is
-// of type [Findings] and says everything that is wrong.
-func Check(f *Folder) (*Policy, error) {
+// of type [Findings], and says everything that is wrong, unless ctx ended.
+func Check(ctx context.Context, f *Folder) (*Policy, error) {
 	p := &Policy{Folder: f}
 	modules, tests, found := parse(f)
 	found = append(found, p.settleRoot(modules)...)
@@ -64,16 +68,38 @@ func Check(f *Folder) (*Policy, error) {
 	if found = p.readCases(); len(found) > 0 {
 		return nil, sorted(found)
 	}
+	if err := p.load(ctx); err != nil {
+		return nil, err
+	}
 	return p, nil
 }
 
+// load has a run's own loader read the folder: it has the last word on what a
+// run accepts.
+func (p *Policy) load(ctx context.Context) error {
+	var err error
+	if p.FlowID != "" {
+		_, err = policies.LoadBundle(ctx, p.Folder.Dir, policies.BundleConfig{FlowID: p.FlowID})
+	} else {
+		var c policies.Config
+		folders := map[string]*fs.FS{"authority": &c.Authority, "arbitration": &c.Arbitration, "replay": &c.Replay, "standing": &c.Standing}
+		*folders[p.Decisions[0].Name] = os.DirFS(p.Folder.Dir)
+		_, err = policies.Load(c)
+	}
+	var r *policies.Refusal
+	if errors.As(err, &r) {
+		return Findings{{Code: r.Code, File: p.Folder.Dir, Message: strings.TrimSpace(r.Detail)}}
+	}
+	return err
+}
+
 // Load opens a folder and checks it.
-func Load(dir string) (*Policy, error) {
+func Load(ctx context.Context, dir string) (*Policy, error) {
 	f, err := Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	return Check(f)
+	return Check(ctx, f)
 }
 
 func sorted(found Findings) Findings {
@@ -157,6 +183,9 @@ func (p *Policy) settleRoot(modules map[string]*ast.Module) Findings {
 			continue
 		case root == nil:
 			root = own
+			if own[0] == "flow" {
+				p.FlowID = own[1]
+			}
 			p.Root = strings.TrimPrefix(m.Package.Path[:len(own)+1].String(), "data.")
 		case !slices.Equal(root, own):
 			found = append(found, at(m.Package.Location, policies.CodeRoot, fmt.Sprintf("package %s lies outside %s, the root of this folder", packageName(m), p.Root),
@@ -194,18 +223,16 @@ func (p *Policy) checkData() Findings {
 	wrong := func(message, hint string) Findings {
 		return Findings{{Code: policies.CodeRoot, File: p.Folder.Dir, Message: message, Hint: hint}}
 	}
-	id, isFlow := strings.CutPrefix(p.Root, "flow")
 	if p.Root == "" || len(p.Folder.Data) == 0 {
 		return nil
 	}
-	if !isFlow {
+	if p.FlowID == "" {
 		return wrong("the folder has data files, and the operator's policies are asked without", "write the data as rules")
 	}
-	id = strings.Trim(id, `.["]`)
 	for key, value := range p.Folder.Data {
 		flows, ok := value.(map[string]any)
-		if key != "flow" || !ok || len(flows) != 1 || flows[id] == nil {
-			return wrong(fmt.Sprintf("the data at %s lies outside %s, the root of this folder", key, p.Root), "put data.json into the folder flow/"+id)
+		if key != "flow" || !ok || len(flows) != 1 || flows[p.FlowID] == nil {
+			return wrong(fmt.Sprintf("the data at %s lies outside %s, the root of this folder", key, p.Root), "put data.json into the folder flow/"+p.FlowID)
 		}
 	}
 	return nil

@@ -49,8 +49,7 @@ type Source struct {
 // IsTest reports whether the file holds tests, which no run compiles.
 func (s Source) IsTest() bool { return strings.HasSuffix(s.Name, "_test.rego") }
 
-// Open reads a policy folder. Hidden files, and those that are no part of a
-// policy, are left alone.
+// Open reads a policy folder. Files that are no part of a policy are left alone.
 func Open(dir string) (*Folder, error) {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
@@ -62,16 +61,8 @@ func Open(dir string) (*Folder, error) {
 	f := &Folder{Dir: dir, Data: map[string]any{}}
 	fsys := os.DirFS(dir)
 	err = fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
+		if err != nil || d.IsDir() {
 			return err
-		case name != "." && strings.HasPrefix(d.Name(), "."):
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case d.IsDir():
-			return nil
 		}
 		return f.add(fsys, name)
 	})
