@@ -274,3 +274,31 @@ func TestEveryFlowIDHasAPackage(t *testing.T) {
 		})
 	}
 }
+
+// TestTheBundleOfTheREADME is the example that the README shows.
+func TestTheBundleOfTheREADME(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```rego\n")
+	rego, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("the README shows no policy")
+	}
+	b, err := policies.ReadBundle(tarOf(t, content{"arbitration.rego": rego, "flow/my-flow/limits/data.json": `{"passes": 2}`}), policies.BundleConfig{FlowID: "my-flow"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := defaults(t).WithFlow(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, statuses := range map[string][]abi.Status{"PASS": {abi.Pass, abi.Pass, abi.Fail}, "ESCALATE": {abi.Pass, abi.Fail}} {
+		in := input("unanimous", 0, statuses...)
+		in.FlowID = "my-flow"
+		if d, err := set.Arbitrate(t.Context(), in); err != nil || d.Decision != want {
+			t.Errorf("%v: %s, %v; want %s", statuses, d.Decision, err, want)
+		}
+	}
+}
