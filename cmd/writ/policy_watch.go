@@ -27,6 +27,10 @@ func (a *app) watchPolicy(ctx context.Context, dir string, f func(context.Contex
 	}
 	defer w.Close()
 	if err := watchTree(w, dir); err != nil {
+		var p *fs.PathError
+		if errors.As(err, &p) {
+			err = p.Err
+		}
 		return &fault{Code: "unreadable", Message: fmt.Sprintf("watch %s: %v", dir, err), Exit: exitUsage, cause: err}
 	}
 	for {
