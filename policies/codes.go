@@ -26,6 +26,7 @@ const (
 	CodeBundleSignature      = "policy_bundle_signature"
 	CodeBundleStraySignature = "policy_bundle_stray_signature"
 	CodeBundleFlow           = "policy_bundle_flow"
+	CodeBundleKey            = "policy_bundle_key"
 )
 
 // Codes documents every code of a [Refusal].
@@ -52,6 +53,7 @@ func Codes() map[string]abi.CodeDoc {
 		CodeBundleMismatch:       {Cause: "A file of a bundle is not what was signed, was not signed, or is missing.", Remedy: "Get the bundle again from its author, or sign it again after the change."},
 		CodeBundleSignature:      {Cause: "The signature of a bundle cannot be read, needs a plugin, or rests on a digest too weak.", Remedy: "Sign the bundle again with opa sign; exactly one signature with SHA-256 or better is read."},
 		CodeBundleStraySignature: {Cause: "A bundle has a signature file elsewhere than at its top.", Remedy: "Remove it: only .signatures.json at the top is the signature."},
+		CodeBundleKey:            {Cause: "A key that is to verify bundles cannot: it has no id or one that is taken, an unknown algorithm, a short secret, or is no public key.", Remedy: "Mend the key the message names; give a public key in PEM, or a secret of 32 bytes or more."},
 		CodeBundleFlow:           {Cause: "A bundle was given to a flow it was not loaded for.", Remedy: "Load it with the id of the flow that brings it."},
 	}
 }

@@ -2,6 +2,7 @@ package policies_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -239,4 +240,47 @@ func TestReferencesThatNameNothing(t *testing.T) {
 	}
 	_, err := policies.LoadBundle(t.Context(), "oci-layout://"+dir+":v1", forF)
 	wantRefusal(t, err, policies.CodeBundleTooLarge, "index")
+}
+
+// FuzzLayout finds that whatever the index and the manifest of a layout hold,
+// what is read of it is the bundle that lies in it, or a refusal.
+func FuzzLayout(f *testing.F) {
+	archive := tarOf(f, content{"a.rego": alwaysFail})
+	want, err := policies.ReadBundle(archive, forF)
+	if err != nil {
+		f.Fatal(err)
+	}
+	i := newImage(f)
+	top := i.manifest(i.put(layerType, archive))
+	dir := i.layout("v1", top)
+	index, err := os.ReadFile(filepath.Join(dir, "index.json"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	digest := top["digest"].(string)
+	f.Add(string(index), string(i.blobs[digest]))
+	f.Add(strings.ReplaceAll(string(index), digest, "sha256:../../index.json"), "{}")
+	f.Add(`{"manifests": [{"annotations": {"org.opencontainers.image.ref.name": "v1"}, "digest": "`+digest+`", "size": -1}]}`, `{"layers": null}`)
+	blobs := os.DirFS(dir)
+	f.Fuzz(func(t *testing.T, index, manifest string) {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, blobs); err != nil {
+			t.Fatal(err)
+		}
+		blob := filepath.Join("blobs", "sha256", strings.TrimPrefix(string(abi.DigestOf([]byte(manifest))), "sha256:"))
+		index = strings.ReplaceAll(index, digest, string(abi.DigestOf([]byte(manifest))))
+		for name, text := range map[string]string{"index.json": index, blob: manifest} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b, err := policies.LoadBundle(t.Context(), "oci-layout://"+dir+":v1", forF)
+		var r *policies.Refusal
+		switch {
+		case err != nil && !errors.As(err, &r):
+			t.Errorf("no refusal: %v", err)
+		case err == nil && b.Digest() != want.Digest():
+			t.Errorf("another bundle: %s", b.Digest())
+		}
+	})
 }

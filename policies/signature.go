@@ -37,6 +37,9 @@ const opaSigner = "_default"
 // checkSignature judges the signature of a bundle and returns what OPA's reader
 // is to verify once more; nil where there is nothing to verify it against.
 func checkSignature(files bundleFiles, keys []Key) (SignatureState, *bundle.VerificationConfig, error) {
+	if err := checkKeys(keys); err != nil {
+		return SignatureState{}, nil, err
+	}
 	text, present := files[signatureFile]
 	switch {
 	case len(keys) == 0 && present:

@@ -224,3 +224,82 @@ func TestTokensThatSayNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestKeys(t *testing.T) {
+	alice := ecSigner(t, "alice")
+	good := alice.key("writ")
+	with := func(change func(*policies.Key)) []policies.Key {
+		k := good
+		change(&k)
+		return []policies.Key{k}
+	}
+	cases := []struct {
+		name string
+		keys []policies.Key
+		says string // "" is accepted
+	}{
+		{"a public key", []policies.Key{good}, ""},
+		{"a secret", []policies.Key{good, secretSigner("carol", strings.Repeat("k", 32)).key("")}, ""},
+		{"no id", with(func(k *policies.Key) { k.ID = "" }), "no id"},
+		{"one id twice", []policies.Key{good, good}, "another key"},
+		{"no algorithm", with(func(k *policies.Key) { k.Algorithm = "" }), "algorithm"},
+		{"the algorithm none", with(func(k *policies.Key) { k.Algorithm = "none" }), `"none"`},
+		{"an algorithm in small letters", with(func(k *policies.Key) { k.Algorithm = "es256" }), `"es256"`},
+		{"a short secret", []policies.Key{secretSigner("carol", strings.Repeat("k", 31)).key("")}, "31 bytes"},
+		{"a private key", with(func(k *policies.Key) { k.Key = alice.private }), "EC PRIVATE KEY"},
+		{"no PEM", with(func(k *policies.Key) { k.Key = "alice.pem" }), "PEM"},
+		{"damaged PEM", with(func(k *policies.Key) {
+			k.Key = string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: []byte("x")}))
+		}), "asn1"},
+	}
+	signed := tarOf(t, alice.signAll(t, content{"a.rego": alwaysFail}, "writ"))
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := policies.ReadBundle(signed, policies.BundleConfig{FlowID: "f", Keys: c.keys})
+			if c.says != "" {
+				wantRefusal(t, err, policies.CodeBundleKey, c.says)
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// FuzzSignatureFile finds that a bundle counts as signed under no other claims
+// than those that were signed.
+func FuzzSignatureFile(f *testing.F) {
+	alice, carol := ecSigner(f, "alice"), secretSigner("carol", strings.Repeat("k", 64))
+	files := content{"a.rego": alwaysFail}
+	good := map[string]bool{}
+	for _, s := range []signer{alice, carol, ecSigner(f, "alice"), ecSigner(f, "dave")} {
+		for _, scope := range []string{"", "writ"} {
+			text := s.signAll(f, files, scope)[".signatures.json"]
+			f.Add(text)
+			if scope == "writ" && len(good) < 2 {
+				good[strings.Split(tokenOf(text), ".")[1]] = true
+			}
+		}
+	}
+	f.Add(`{"signatures": ["e30.e30."]}`)
+	keys := []policies.Key{alice.key("writ"), carol.key("writ")}
+	f.Fuzz(func(t *testing.T, text string) {
+		b, err := policies.ReadBundle(tarOf(t, files.with(content{".signatures.json": text})), policies.BundleConfig{FlowID: "f", Keys: keys})
+		if err != nil {
+			return
+		}
+		parts := strings.Split(tokenOf(text), ".")
+		if !b.Signature().Signed || len(parts) != 3 || !good[parts[1]] {
+			t.Errorf("accepted as %+v: %s", b.Signature(), text)
+		}
+	})
+}
+
+func tokenOf(text string) string {
+	var s struct {
+		Signatures []string `json:"signatures"`
+	}
+	if err := json.Unmarshal([]byte(text), &s); err != nil || len(s.Signatures) != 1 {
+		return ""
+	}
+	return s.Signatures[0]
+}
