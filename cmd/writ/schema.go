@@ -63,6 +63,7 @@ func documents() map[string]document {
 		"events":       {"writ inspect --events", eventsDocument{}},
 		"explain":      {"writ explain RUN", engine.Explanation{}},
 		"code":         {"writ explain CODE", codeDocument{}},
+		"module":       {"writ module inspect", moduleDocument{}},
 		"store-verify": {"writ store verify", verifyDocument{}},
 		"version":      {"writ version", versionDocument{}},
 		"error":        {"a command that fails", errorDocument{}},
