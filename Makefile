@@ -31,7 +31,7 @@ sweep: tools ## a kill or a fault at every write point
 
 bench: ## the figures: each beside its baseline, in one run
 	@mkdir -p build
-	@go test -p 1 -count=1 -run '^$$' -bench Figure -benchtime 1x -timeout 20m ./host/wazero ./engine/evidence ./cmd/writ >build/bench.txt 2>&1 || { cat build/bench.txt; exit 1; }
+	@go test -p 1 -count=1 -run '^$$' -bench Figure -benchtime 1x -timeout 20m ./host/wazero ./engine/evidence ./cmd/writ ./conformance/kernels >build/bench.txt 2>&1 || { cat build/bench.txt; exit 1; }
 	@sed -n 's/^.*figure: //p' build/bench.txt
 
 check: tools ## make everything again that is made, and require that nothing changed
@@ -41,7 +41,7 @@ check: tools ## make everything again that is made, and require that nothing cha
 	UPDATE=1 go test -count=1 ./guest-abi/... ./cmd/writ/...
 	@git diff --exit-code && test -z "$$(git status --porcelain)" || { echo "check: error: what is generated is not what is committed" >&2; exit 1; }
 
-tools: ## install what tests need beside Go (wabt, binaryen, strace)
+tools: ## install what tests need beside Go (wabt, binaryen, strace, clang, rustc, qemu)
 	@.ci/tools
 
 clean: ## remove what the other targets made

@@ -31,9 +31,9 @@ type Plan struct {
 	Seed                *Seed           `json:"seed,omitempty"` // nil is drawn at admission
 	EntropyBudget       EntropyBudget   `json:"entropy_budget"`
 	Intents             []Intent        `json:"nondeterminism_intent"`
-	Order               []abi.ID        `json:"order"` // topological, ties by id
-	Steps               []PlanStep      `json:"steps"` // in this order
-	Rules               []PlanRule      `json:"rules"` // sorted by id
+	Order               []abi.ID        `json:"order"`              // topological, ties by id
+	Steps               []PlanStep      `json:"steps"`              // in this order
+	Rules               []PlanRule      `json:"rules"`              // sorted by id
 	MaxCost             uint64          `json:"max_cost,omitempty"` // fuel of all results together; it is in the rules' limits
 	Arbitration         Arbitration     `json:"arbitration"`
 	Datasets            []PlanDataset   `json:"datasets"` // sorted by id
