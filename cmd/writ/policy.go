@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/writrun/writ/engine"
 	"github.com/writrun/writ/policies/author"
 )
 
@@ -55,7 +57,10 @@ Files of a policy folder:
 // policyFault tells what is wrong with a policy as faults of an input file.
 func policyFault(err error) error {
 	var found author.Findings
-	if !errors.As(err, &found) {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return &fault{Code: "interrupted", Message: "interrupted", Exit: engine.ExitInterrupted, cause: err}
+	case !errors.As(err, &found):
 		return err
 	}
 	f := &fault{Code: found[0].Code, Exit: exitUsage, Message: found[0].Error(), cause: err}

@@ -60,7 +60,7 @@ func (a *app) policyCheck(ctx context.Context, dirs []string) error {
 			all = append(all, found...)
 			continue
 		case err != nil:
-			return err
+			return policyFault(err)
 		}
 		one := policyChecked{Dir: dir, Root: p.Root, Entrypoints: []string{}, Files: len(p.Folder.Sources), CaseFiles: len(p.Folder.Cases)}
 		for _, d := range p.Decisions {

@@ -39,8 +39,9 @@ type Decision struct {
 	Entrypoint string // data.<package>.<rule>
 }
 
-// Check parses and compiles the policy of a folder and its tests. The error is
-// of type [Findings], and says everything that is wrong, unless ctx ended.
+// Check parses and compiles the policy of a folder and its tests; the folder
+// need not be on a disk. The error is of type [Findings], and says everything
+// that is wrong, unless ctx ended.
 func Check(ctx context.Context, f *Folder) (*Policy, error) {
 	p := &Policy{Folder: f}
 	modules, tests, found := parse(f)
@@ -53,6 +54,9 @@ func Check(ctx context.Context, f *Folder) (*Policy, error) {
 	p.compiler = policies.NewCompiler().SetErrorLimit(compileErrorsMax)
 	if err := policies.Compile(p.compiler, modules); err != nil {
 		return nil, sorted(compileFindings(p.compiler, err, f))
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
 	if found = p.checkDefaults(); len(found) > 0 {
 		return nil, sorted(found)
@@ -68,10 +72,7 @@ func Check(ctx context.Context, f *Folder) (*Policy, error) {
 	if found = p.readCases(); len(found) > 0 {
 		return nil, sorted(found)
 	}
-	if err := p.load(ctx); err != nil {
-		return nil, err
-	}
-	return p, nil
+	return p, ctx.Err()
 }
 
 // load has a run's own loader read the folder: it has the last word on what a
@@ -93,13 +94,20 @@ func (p *Policy) load(ctx context.Context) error {
 	return err
 }
 
-// Load opens a folder and checks it.
+// Load opens a folder, checks it, and makes sure that a run would load it.
 func Load(ctx context.Context, dir string) (*Policy, error) {
 	f, err := Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	return Check(ctx, f)
+	p, err := Check(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.load(ctx); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 func sorted(found Findings) Findings {
