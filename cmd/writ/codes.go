@@ -33,6 +33,8 @@ func toolCodes() map[string]abi.CodeDoc {
 		"unreadable":          {Cause: "A file named on the command line cannot be read.", Remedy: "Check its name and whether this user may read it."},
 		"no_key_dir":          {Cause: "There is no place for keys, because no environment variable names one.", Remedy: "Set WRIT_KEYS to a directory that only you can read, outside the store."},
 		"plan_digest_differs": {Cause: "The file resolves to another plan than --plan-digest asks for: the manifest, a module or the data changed.", Remedy: "Look at what would run with writ plan, and give its digest if it is what you want."},
+		"decision_gone":       {Cause: "A recorded decision cannot be asked again, because what was asked is not retained.", Remedy: "Look at writ store verify; what was redacted or pruned does not come back."},
+		"decision_unaskable":  {Cause: "A recorded decision cannot be asked of this policy: its input is of another version, or the flow brought policies that are not at hand.", Remedy: "Ask it with the version of writ that recorded it, or with the flow's policies."},
 		"step_unknown":        {Cause: "The run has no step of this id.", Remedy: "See the run's steps with writ inspect RUN."},
 		"engine":              {Cause: "The sandbox could not be set up, most often because others may write to the directory that holds compiled modules.", Remedy: "Give that directory to this user alone (mode 0700), or set XDG_CACHE_HOME to another one."},
 		"failed":              {Cause: "The tool could not go on, for a reason that has no code of its own.", Remedy: "The message says what failed. What was acknowledged before is kept."},

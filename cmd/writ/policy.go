@@ -20,6 +20,7 @@ func (a *app) policyCommands() []*cobra.Command {
 		a.policyTestCommand(),
 		a.policyCoverageCommand(),
 		a.policyBenchCommand(),
+		a.policyEvalCommand(),
 	}
 }
 
@@ -44,7 +45,7 @@ Files of a policy folder:
   *.rego            the policy
   *_test.rego       its Rego tests, which no run compiles
   cases/*.yaml      cases: an input and the answer that is wanted
-  data.json         data, below data.<folders>`,
+  data.json         data of a flow's own policies, below data.<folders>`,
 		Example: `  writ policy new lenient --decision arbitration
   writ policy check lenient && writ policy test lenient --coverage`,
 		Args: cobra.NoArgs,
@@ -83,5 +84,6 @@ func policyDocuments() map[string]document {
 		"policy-test":     {"writ policy test", policyTestDocument{}},
 		"policy-coverage": {"writ policy coverage", policyCoverageDocument{}},
 		"policy-bench":    {"writ policy bench", policyBenchDocument{}},
+		"policy-eval":     {"writ policy eval", policyEvalDocument{}},
 	}
 }
