@@ -43,7 +43,7 @@ everything that is wrong, with file, line and column:
 A folder is one policy: the operator's for one decision, or all a flow brings.
 Style is left to Regal, which works on the folder as it is.`,
 		Example: `  writ policy check lenient
-  writ policy check policies/* --output json`,
+  writ policy check lenient gate --output json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.work(func(cmd *cobra.Command, args []string) error { return a.policyCheck(cmd.Context(), args) }),
 	}

@@ -41,7 +41,7 @@ Without a flag it lists the files that are not formatted.
 
 --v0-v1 rewrites Rego v0 as v1, as "opa fmt --v0-v1" does.`,
 		Example: `  writ policy fmt --write lenient
-  writ policy fmt --check policies/*      # in CI
+  writ policy fmt --check lenient gate    # in CI
   writ policy fmt --v0-v1 --diff old.rego`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.work(func(_ *cobra.Command, args []string) error { return a.policyFmt(args, f) }),
