@@ -96,25 +96,14 @@ func Compile(c *ast.Compiler, modules map[string]*ast.Module) error {
 // decision has them. Each time it is applied, the evaluator gets a call of its
 // own: the time and seed, and a fresh measure of what builtins may make.
 func PureFunctions(now int64, seed Seed) func(*rego.Rego) {
-	type function struct {
-		decl *rego.Function
-		call builtin
-	}
-	var functions []function
-	calls := pureCalls()
-	for _, b := range capabilities().Builtins {
-		if call, ok := calls[b.Name]; ok {
-			functions = append(functions, function{&rego.Function{Name: purePrefix + b.Name, Decl: b.Decl}, call})
-		}
-	}
+	all := functions()
 	return func(r *rego.Rego) {
 		c := &call{now: now, seed: seed}
-		for _, f := range functions {
-			arity := f.decl.Decl.Arity()
-			rego.FunctionDyn(f.decl, func(bctx rego.BuiltinContext, terms []*ast.Term) (*ast.Term, error) {
+		for _, f := range all {
+			function{f.decl, func(bctx rego.BuiltinContext, args []*ast.Term) (*ast.Term, error) {
 				bctx.Context = withCall(bctx.Context, c)
-				return f.call(bctx, terms[:arity])
-			})(r)
+				return f.call(bctx, args)
+			}}.option()(r)
 		}
 	}
 }

@@ -18,11 +18,8 @@ const CompileTime = 20 * time.Second
 // replaces put in.
 func newCompiler() *ast.Compiler {
 	c := capabilities()
-	calls := pureCalls()
-	for _, b := range c.Builtins {
-		if _, ok := calls[b.Name]; ok {
-			c.Builtins = append(c.Builtins, &ast.Builtin{Name: purePrefix + b.Name, Decl: b.Decl})
-		}
+	for _, f := range functions() {
+		c.Builtins = append(c.Builtins, &ast.Builtin{Name: f.decl.Name, Decl: f.decl.Decl})
 	}
 	return ast.NewCompiler().WithCapabilities(c).WithStrict(true).
 		WithStageAfterID(ast.StageBuildRequiredCapabilities, ast.CompilerStageDefinition{Name: "Purify", MetricName: "compile_stage_purify", Stage: purify})

@@ -17,9 +17,8 @@ import (
 )
 
 const (
-	abandonAfter     = time.Second // that an evaluation did not heed the end of its time
-	errorBytesMax    = 64 << 10    // of Rego's text, kept
-	resultBytesShown = 200         // of a wrong result, in a message
+	errorBytesMax    = 64 << 10 // of Rego's text, kept
+	resultBytesShown = 200      // of a wrong result, in a message
 )
 
 // Record is what is kept of one decision. Entrypoint, Input, Now and Seed are
@@ -87,9 +86,8 @@ type outcome struct {
 	err     error
 }
 
-// evaluate gives the evaluation its time, its steps and its memory. One that
-// does not heed the end of its time is left behind: Rego compares composite
-// values without looking up.
+// evaluate gives the evaluation its time and its limits. It runs on the caller's
+// goroutine: Rego needs a deep stack, which a new one would have to grow.
 func (p *policy) evaluate(ctx context.Context, c *call, input ast.Value) (outcome, error) {
 	if ctx.Err() != nil {
 		return outcome{}, context.Cause(ctx)
@@ -98,20 +96,7 @@ func (p *policy) evaluate(ctx context.Context, c *call, input ast.Value) (outcom
 	defer cancel()
 	stop := topdown.NewCancel()
 	defer context.AfterFunc(ctx, stop.Cancel)()
-	done := make(chan outcome, 1)
-	go func() { done <- p.run(ctx, c, input, stop) }()
-	var o outcome
-	select {
-	case o = <-done:
-	case <-ctx.Done():
-		grace := time.NewTimer(abandonAfter)
-		defer grace.Stop()
-		select {
-		case o = <-done:
-		case <-grace.C:
-			return outcome{}, ended(ctx)
-		}
-	}
+	o := p.run(ctx, c, input, stop)
 	switch {
 	case o.over != nil:
 		return o, &Refusal{Code: CodeTooSlow, Detail: o.over.Error()}
@@ -125,15 +110,14 @@ func (p *policy) evaluate(ctx context.Context, c *call, input ast.Value) (outcom
 
 // run evaluates. A panic of the evaluator is an error of this policy alone.
 func (p *policy) run(ctx context.Context, c *call, input ast.Value, stop topdown.Cancel) (o outcome) {
-	steps := newStepCounter(stop)
 	defer func() {
-		o.fired, o.over = steps.fired(), steps.over
+		o.fired, o.over = c.fired(), c.over
 		if r := recover(); r != nil {
 			o.err = fmt.Errorf("the evaluator panicked: %v", r)
 		}
 	}()
 	o.results, o.err = p.query.Eval(withCall(ctx, c), rego.EvalParsedInput(input), rego.EvalTime(time.Unix(0, c.now).UTC()), rego.EvalSeed(noSeed{}),
-		rego.EvalQueryTracer(steps), rego.EvalExternalCancel(stop), rego.EvalGenerateJSON(asTerm))
+		rego.EvalExternalCancel(stop), rego.EvalGenerateJSON(asTerm))
 	return o
 }
 

@@ -3,7 +3,6 @@ package policies
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -15,7 +14,7 @@ import (
 // purePrefix is put before the name of each builtin that this package guards or
 // replaces. OPA finds a builtin of its own by name first, so a replacement needs
 // another name; policies are compiled, checked and explained under OPA's.
-const purePrefix = "pure."
+const purePrefix = "pure_"
 
 // builtin is a call with evaluated arguments; a nil term is an undefined result.
 type builtin func(bctx rego.BuiltinContext, args []*ast.Term) (*ast.Term, error)
@@ -107,30 +106,53 @@ func charged(call builtin) builtin {
 			return nil, err
 		}
 		if c := callOf(bctx.Context); c != nil && !c.spend(shallowBytes(result.Value)) {
-			return nil, rego.NewHaltError(fmt.Errorf("builtins made more than %d bytes in one evaluation", BuiltinBytesMax))
+			c.over = errTooMuch
+			return nil, rego.NewHaltError(errTooMuch)
 		}
 		return result, nil
 	}
 }
 
-// pureFunctions declares the calls to one evaluator.
-func pureFunctions() []func(*rego.Rego) {
+// function is a builtin that takes the place of one of OPA's.
+type function struct {
+	decl *rego.Function
+	call builtin
+}
+
+// functions returns every function that compiled policies may call.
+func functions() []function {
 	calls := pureCalls()
-	var options []func(*rego.Rego)
+	all := []function{{stepFunction(), step}}
 	for _, b := range capabilities().Builtins {
 		if call, ok := calls[b.Name]; ok {
-			arity := b.Decl.Arity()
-			options = append(options, rego.FunctionDyn(&rego.Function{Name: purePrefix + b.Name, Decl: b.Decl}, func(bctx rego.BuiltinContext, terms []*ast.Term) (*ast.Term, error) {
-				return call(bctx, terms[:arity]) // OPA adds the variable of the result
-			}))
+			all = append(all, function{&rego.Function{Name: purePrefix + b.Name, Decl: b.Decl}, call})
 		}
+	}
+	return all
+}
+
+// option gives the function to one evaluator. OPA's calls have the variable of
+// the result behind the arguments.
+func (f function) option() func(*rego.Rego) {
+	arity := f.decl.Decl.Arity()
+	return rego.FunctionDyn(f.decl, func(bctx rego.BuiltinContext, terms []*ast.Term) (*ast.Term, error) {
+		return f.call(bctx, terms[:arity])
+	})
+}
+
+// pureFunctions gives one evaluator every function.
+func pureFunctions() []func(*rego.Rego) {
+	var options []func(*rego.Rego)
+	for _, f := range functions() {
+		options = append(options, f.option())
 	}
 	return options
 }
 
 // purify is the last stage of a compiler: it turns calls and mocks of builtins
 // that have a replacement into calls of it. Rules of the same name were resolved
-// to their full path by then, so what is left of the name is the builtin.
+// to their full path by then, so what is left of the name is the builtin. It
+// also puts in what the limits of an evaluation are held by.
 func purify(c *ast.Compiler) *ast.Error {
 	calls := pureCalls()
 	var direct *ast.Error
@@ -147,6 +169,7 @@ func purify(c *ast.Compiler) *ast.Error {
 			}
 			return false
 		})
+		instrument(m)
 	}
 	return direct
 }
@@ -159,20 +182,7 @@ func purified(calls map[string]builtin, t *ast.Term) *ast.Term {
 	if _, ok := calls[ref.String()]; !ok {
 		return t
 	}
-	name := ast.MustParseRef(purePrefix + ref.String())
-	return ast.NewTerm(name).SetLocation(t.Location)
-}
-
-// call is what one evaluation was given and how much it has used.
-type call struct {
-	now   int64
-	seed  Seed
-	bytes int
-}
-
-func (c *call) spend(bytes int) bool {
-	c.bytes += bytes
-	return c.bytes <= BuiltinBytesMax
+	return ast.NewTerm((&ast.Builtin{Name: purePrefix + ref.String()}).Ref()).SetLocation(t.Location)
 }
 
 type callKey struct{}
