@@ -47,6 +47,20 @@ func DecisionName(entrypoint string) string {
 	return ""
 }
 
+// Name is the decision this one is of, as [DecisionName] has it. Where the
+// payload is gone its place in the record tells; it is "" where a whole run is.
+func (d PolicyDecision) Name() string {
+	switch name := DecisionName(d.Entrypoint); {
+	case name != "":
+		return name
+	case strings.HasPrefix(d.Address, "arbitration@"):
+		return policies.DecisionArbitration
+	case d.Address != "":
+		return policies.DecisionAuthority
+	}
+	return ""
+}
+
 func arbitrateAgain(ctx context.Context, set *policies.Set, d PolicyDecision) (Asked, error) {
 	var in policies.ArbitrationInput
 	if err := sameInput(d, &in); err != nil {

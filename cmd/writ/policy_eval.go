@@ -257,7 +257,7 @@ func loadAsked(ctx context.Context, dir string) (*askedPolicy, error) {
 func (p *askedPolicy) asks(d engine.PolicyDecision) bool {
 	own := strings.HasPrefix(d.Entrypoint, "data.flow")
 	switch {
-	case !slices.Contains(p.decisions, engine.DecisionName(d.Entrypoint)):
+	case d.Name() != "" && !slices.Contains(p.decisions, d.Name()):
 		return false
 	case p.flowID != "":
 		return p.flowID == string(d.FlowID)
