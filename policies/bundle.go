@@ -92,8 +92,8 @@ func ReadBundle(archive []byte, c BundleConfig) (*Bundle, error) {
 }
 
 func newBundle(files bundleFiles, origin string, c BundleConfig) (*Bundle, error) {
-	if c.FlowID == "" {
-		return nil, &Refusal{Code: CodeBundleRoot, Detail: "a bundle belongs to a flow, and no flow id was given"}
+	if _, err := abi.ParseID(c.FlowID); err != nil {
+		return nil, &Refusal{Code: CodeBundleFlow, Detail: fmt.Sprintf("a bundle belongs to a flow: %v", err)}
 	}
 	signature, verification, err := checkSignature(files, c.Keys)
 	if err != nil {
@@ -172,7 +172,7 @@ func checkData(data map[string]any) error {
 }
 
 // compileBundle compiles the modules together and prepares each decision they
-// have a package for.
+// have a package for, or rules that stand where its package would.
 func compileBundle(flowID string, modules map[string]*ast.Module, data map[string]any, digest abi.Digest) (map[string]*policy, error) {
 	c := newCompiler().WithPathConflictsCheck(func(path []string) (bool, error) { return holds(data, path), nil })
 	if err := compileModules(c, modules); err != nil {
@@ -184,13 +184,14 @@ func compileBundle(flowID string, modules map[string]*ast.Module, data map[strin
 	decisions := map[string]*policy{}
 	for decision, rule := range entryRules() {
 		pkg := flowRoot(flowID).Append(ast.StringTerm(decision))
-		if !slices.ContainsFunc(slices.Collect(maps.Values(modules)), func(m *ast.Module) bool { return m.Package.Path.Equal(pkg) }) {
+		if !hasPackage(modules, pkg) && c.RuleTree.Find(pkg) == nil {
 			continue
 		}
-		entrypoint := pkg.Append(ast.StringTerm(rule)).String()
-		if !hasDefaultIn(modules, pkg, rule) {
+		ref := pkg.Append(ast.StringTerm(rule))
+		if !slices.ContainsFunc(c.GetRulesExact(ref), func(r *ast.Rule) bool { return r.Default }) {
 			return nil, &Refusal{Code: CodeNoDefault, Detail: fmt.Sprintf("package %s has no default %s", packageName(pkg), rule)}
 		}
+		entrypoint := ref.String()
 		query, err := prepare(c, entrypoint, rego.Store(inmem.NewFromObjectWithOpts(data, inmem.OptRoundTripOnWrite(false))))
 		if err != nil {
 			return nil, &Refusal{Code: CodeInvalid, Detail: err.Error()}
@@ -203,9 +204,9 @@ func compileBundle(flowID string, modules map[string]*ast.Module, data map[strin
 	return decisions, nil
 }
 
-func hasDefaultIn(modules map[string]*ast.Module, pkg ast.Ref, rule string) bool {
+func hasPackage(modules map[string]*ast.Module, pkg ast.Ref) bool {
 	for _, m := range modules {
-		if m.Package.Path.Equal(pkg) && slices.ContainsFunc(m.Rules, func(r *ast.Rule) bool { return r.Default && r.Head.Ref().String() == rule }) {
+		if m.Package.Path.Equal(pkg) {
 			return true
 		}
 	}

@@ -211,6 +211,8 @@ func TestBundlesThatMayNotBeUsed(t *testing.T) {
 		{"nothing", content{}, policies.CodeBundleRoot, "flow.f.<decision>"},
 		{"no default", content{"a.rego": "package flow.f.arbitration\n\ndecision := 1 if input.tenant\n"}, policies.CodeNoDefault, "flow.f.arbitration"},
 		{"the default in another package", content{"a.rego": "package flow.f.arbitration\n\ndecision := 1 if input.tenant\n", "b.rego": "package flow.f.lib\n\ndefault decision := 1\n"}, policies.CodeNoDefault, "flow.f.arbitration"},
+		{"no default for rules in the package's place", content{"a.rego": "package flow.f\n\narbitration.decision := 1 if input.now\n"}, policies.CodeNoDefault, "flow.f.arbitration"},
+		{"another rule than the one that is asked", content{"a.rego": "package flow.f.arbitration\n\ndefault verdict := 1\n"}, policies.CodeNoDefault, "no default decision"},
 		{"a default in a test", content{"a.rego": "package flow.f.arbitration\n\ndecision := 1 if input.tenant\n", "b_test.rego": "package flow.f.arbitration\n\ndefault decision := 1\n"}, policies.CodeNoDefault, "flow.f.arbitration"},
 		{"data in the place of a rule", good.with(content{"data.json": `{"flow": {"f": {"arbitration": {"decision": {"decision": "PASS", "reasons": [], "permissive": false}}}}}`}), policies.CodeInvalid, "conflict"},
 		{"a field the input has not", content{"a.rego": alwaysFail + "\nx := input.resultz\n"}, policies.CodeInvalid, "a.rego:5:"},
@@ -237,8 +239,9 @@ func TestBundlesThatMayNotBeUsed(t *testing.T) {
 			wantRefusal(t, err, c.code, c.says)
 		})
 	}
-	if _, err := policies.ReadBundle(tarOf(t, good), policies.BundleConfig{}); err == nil {
-		t.Error("a bundle of no flow was taken")
+	for _, id := range []string{"", "F", "a/b", "flow", "a.b", `a"b`} {
+		_, err := policies.ReadBundle(tarOf(t, good), policies.BundleConfig{FlowID: id})
+		wantRefusal(t, err, policies.CodeBundleFlow, "belongs to a flow")
 	}
 }
 
@@ -272,6 +275,14 @@ func TestEveryFlowIDHasAPackage(t *testing.T) {
 				t.Errorf("%s, %v", d.Decision, err)
 			}
 		})
+	}
+}
+
+func TestADecisionInThePlaceOfItsPackage(t *testing.T) {
+	text := "package flow.f\n\ndefault arbitration.decision := {\"decision\": \"FAIL\", \"reasons\": [], \"permissive\": false}\n"
+	d, err := withFlow(t, content{"a.rego": text}).Arbitrate(t.Context(), input("unanimous", 0, abi.Pass))
+	if err != nil || d.Decision != "FAIL" {
+		t.Errorf("%s, %v", d.Decision, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package policies_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -140,6 +141,11 @@ func TestBundleFromRegistry(t *testing.T) {
 	}
 	_, err := policies.LoadBundle(t.Context(), "oci://"+host+"/demo/policies:v1", forF)
 	wantRefusal(t, err, policies.CodeUnreadable, "no registry may be asked")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := policies.LoadBundle(ended, "oci://"+host+"/demo/policies:v1", config); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the caller", err)
+	}
 	i.blobs[string(abi.DigestOf(archive))] = append([]byte{}, tarOf(t, content{"a.rego": byThreshold})...)
 	_, err = policies.LoadBundle(t.Context(), "oci://"+host+"/demo/policies:v1", config)
 	wantRefusal(t, err, policies.CodeUnreadable, "read bundle")

@@ -124,6 +124,33 @@ default decision := {"decision": "pass", "reasons": [], "permissive": false}`, p
 	}
 }
 
+func TestQuestionsWithoutAnAnswer(t *testing.T) {
+	cases := []struct {
+		name string
+		in   policies.ArbitrationInput
+		says string // "" is accepted
+	}{
+		{"a threshold of all", input("quorum", 1, abi.Pass), ""},
+		{"a threshold above all", input("quorum", 1.01, abi.Pass), "quorum_threshold"},
+		{"a threshold of half", input("quorum", 0.5, abi.Pass), "quorum_threshold"},
+		{"no threshold", input("quorum", 0, abi.Pass), "quorum_threshold"},
+		{"no threshold where none is asked", input("unanimous", 0, abi.Pass), ""},
+		{"a status that is none", input("unanimous", 0, "pass"), `"pass"`},
+		{"no status", input("unanimous", 0, ""), "status"},
+	}
+	set := defaults(t)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			d, err := set.Arbitrate(t.Context(), c.in)
+			if c.says != "" {
+				wantRefusal(t, err, policies.CodeInput, c.says)
+			} else if err != nil || d.Decision != "PASS" {
+				t.Errorf("%s, %v", d.Decision, err)
+			}
+		})
+	}
+}
+
 func TestUnusablePoliciesAreRefusedAtLoad(t *testing.T) {
 	const head = "package writ.arbitration\ndefault decision := {\"decision\": \"FAIL\", \"reasons\": [], \"permissive\": false}\n"
 	cases := []struct{ name, policy, code, says string }{
