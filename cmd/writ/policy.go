@@ -21,6 +21,7 @@ func (a *app) policyCommands() []*cobra.Command {
 		a.policyCoverageCommand(),
 		a.policyBenchCommand(),
 		a.policyEvalCommand(),
+		a.policyExplainCommand(),
 		a.policyReplayCommand(),
 	}
 }
@@ -86,6 +87,7 @@ func policyDocuments() map[string]document {
 		"policy-coverage": {"writ policy coverage", policyCoverageDocument{}},
 		"policy-bench":    {"writ policy bench", policyBenchDocument{}},
 		"policy-eval":     {"writ policy eval", policyEvalDocument{}},
+		"policy-explain":  {"writ policy explain", policyExplainDocument{}},
 		"policy-replay":   {"writ policy replay", policyReplayDocument{}},
 	}
 }

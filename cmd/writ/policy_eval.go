@@ -107,15 +107,9 @@ func (a *app) policyEval(ctx context.Context, q questionFlags, save string) erro
 		return refusalFault(err)
 	}
 	if past != nil {
-		set, err := loadAsked(ctx, q.policy)
-		if err != nil {
+		if doc.Past, err = askPast(ctx, q.policy, *past); err != nil {
 			return err
 		}
-		asked, err := engine.AskAgain(ctx, set.set, *past)
-		if err != nil {
-			return pastFault(err)
-		}
-		doc.Past = &pastAnswer{past.RunID, past.Address, past.Policy, past.Result, asked.Result, !past.Result.Same(asked.Result)}
 	}
 	if save != "" {
 		if err := saveCase(save, d, doc); err != nil {
@@ -207,11 +201,20 @@ func (a *app) pastDecision(run, address string) (engine.PolicyDecision, error) {
 	return d, err
 }
 
-func pastFault(err error) error {
-	if errors.Is(err, context.Canceled) {
-		return err
+// askPast asks a recorded decision of the policy of a folder as a run would.
+func askPast(ctx context.Context, dir string, past engine.PolicyDecision) (*pastAnswer, error) {
+	p, err := loadAsked(ctx, dir)
+	if err != nil {
+		return nil, err
 	}
-	return &fault{Code: "decision_unaskable", Message: err.Error(), Hints: explainHint("decision_unaskable"), Exit: exitRefused, cause: err}
+	asked, err := engine.AskAgain(ctx, p.set, past)
+	switch {
+	case err == nil:
+		return &pastAnswer{past.RunID, past.Address, past.Policy, past.Result, asked.Result, !past.Result.Same(asked.Result)}, nil
+	case errors.Is(err, context.Canceled):
+		return nil, err
+	}
+	return nil, &fault{Code: "decision_unaskable", Message: err.Error(), Hints: explainHint("decision_unaskable"), Exit: exitRefused, cause: err}
 }
 
 // askedPolicy is the policies of an operator who had put the policy of one folder
