@@ -90,7 +90,11 @@ func (v *validator) end() {
 
 func (v *validator) branchTable(dead bool) {
 	v.want(i32)
-	n := v.r.count("branch_targets_max", branchTargetsMax)
+	most := uint32(branchTargetsMax)
+	if v.m.rules.anySize {
+		most = bodyBytesMax
+	}
+	n := v.r.count("branch_targets_max", most)
 	v.targets = v.targets[:0]
 	for range n + 1 {
 		v.targets = append(v.targets, v.label())

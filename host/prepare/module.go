@@ -42,6 +42,7 @@ type rules struct {
 	deep      bool   // the stack budget is the deep one
 	anyImport bool   // imports are validated and not compared with the host calls
 	anyExport bool   // required exports are not asked for
+	anySize   bool   // externref is admitted, and any number of parameters and branch targets
 }
 
 type limits struct {

@@ -10,7 +10,11 @@ func (m *module) readTypes(r *reader) {
 		if form := r.byte(); r.fault == nil && form != 0x60 {
 			r.fail(at, typeCode(form), "0x%02x is not the form of a function type", form)
 		}
-		t := funcType{m.typeList(r, "params_max", paramsMax), m.typeList(r, "results_max", resultsMax)}
+		most := uint32(paramsMax)
+		if m.rules.anySize {
+			most = typesMax
+		}
+		t := funcType{m.typeList(r, "params_max", most), m.typeList(r, "results_max", resultsMax)}
 		if r.fault != nil {
 			return
 		}

@@ -73,7 +73,9 @@ func (m *module) valueType(r *reader) byte {
 	case v128:
 		m.features.add(featureSIMD)
 	case externref:
-		m.refuseFeature(at, codeExternref)
+		if !m.rules.anySize {
+			m.refuseFeature(at, codeExternref)
+		}
 	default:
 		if r.fault == nil {
 			r.fail(at, typeCode(b), "0x%02x is not a value type of the allowed features", b)
