@@ -156,7 +156,7 @@ func questions() []question {
 	}
 	for n := range 6 {
 		for _, s := range sequences(n) {
-			if n <= 3 || os.Getenv("WRIT_LONG") == "1" || slices.IsSortedFunc([]rune(s), func(a, b rune) int { return strings.IndexRune("PFEXN", a) - strings.IndexRune("PFEXN", b) }) {
+			if n <= 3 || os.Getenv("WRIT_LONG") != "" || slices.IsSortedFunc([]rune(s), func(a, b rune) int { return strings.IndexRune("PFEXN", a) - strings.IndexRune("PFEXN", b) }) {
 				ask(s, "live", 0)
 			}
 			if n <= 2 {
