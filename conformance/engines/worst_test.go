@@ -1,6 +1,7 @@
 package engines_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +10,7 @@ import (
 	"github.com/writrun/writ/host/prepare"
 )
 
-// What compiling a module may cost, at most.
+// What compiling a module may cost, at most, in time of processors.
 const (
 	compileTimeMax  = 20 * time.Second
 	compileBytesMax = 1 << 30
@@ -25,14 +26,13 @@ const (
 	functions   = 20_000
 )
 
-// worstShape is a module as large as admission lets through, of one kind.
+// worstShape is a kind of code that is dear to compile.
 type worstShape struct {
 	name string
 	// body appends code that fits into the given number of bytes and leaves nothing.
-	body      func(c *code, size int)
-	locals    []byte
-	bodySize  int // 0 means the largest there may be
-	functions int // 0 means as many as fit
+	body   func(c *code, size int)
+	locals []byte
+	size   int // of a body that says nothing alone, or 0 for the largest
 }
 
 func repeat(t byte, n int) []byte { return []byte(strings.Repeat(string([]byte{t}), n)) }
@@ -55,6 +55,14 @@ func assign(c *code, i int, add ...byte) {
 	c.op(add...)
 	c.op(opLocalSet)
 	c.u(uint64(i % bodyLocals))
+}
+
+// stored appends a store of local i.
+func stored(c *code, i int, store ...byte) {
+	c.op(opI32Const, 0, opLocalGet)
+	c.u(uint64(i % bodyLocals))
+	c.op(store...)
+	c.op(0, 8)
 }
 
 var (
@@ -104,8 +112,11 @@ func tables(c *code, size int) {
 }
 
 var worstShapes = []worstShape{
-	{name: "float additions", body: fill(func(c *code, i int) { assign(c, i, addF64...) }), locals: repeat(f64, bodyLocals)},
-	{name: "float vectors", body: fill(func(c *code, i int) { assign(c, i, addF32x4...) }), locals: repeat(v128, bodyLocals)},
+	{name: "float additions that are stored", body: fill(func(c *code, i int) { assign(c, i, addF64...); stored(c, i, 0x39) }), locals: repeat(f64, bodyLocals)},
+	{name: "float vectors that are stored", body: fill(func(c *code, i int) { assign(c, i, addF32x4...); stored(c, i, opVector, 11) }), locals: repeat(v128, bodyLocals)},
+	{name: "float constants that are stored", body: fill(func(c *code, i int) {
+		c.op(opI32Const, 0, opF64Const, 1, 2, 3, 4, 5, 6, 7, byte(i), 0x9f, 0x39, 0, 8)
+	})},
 	{name: "ifs that assign", body: fill(func(c *code, i int) {
 		c.op(opMemorySize, 0, opIf, noType)
 		assign(c, i, addI64...)
@@ -124,7 +135,7 @@ var worstShapes = []worstShape{
 	{name: "large branch tables", body: tables, locals: repeat(i32, bodyLocals)},
 	{name: "calls through a table", body: fill(func(c *code, _ int) {
 		c.op(opI32Const, 1, opCallIndirect, 3, 0)
-	})},
+	}), locals: repeat(i32, 1)},
 	{name: "loads and stores", body: fill(func(c *code, i int) {
 		c.op(opI32Const, 0, opLocalGet, 0, 0x29, 0)
 		c.u(uint64(i))
@@ -133,14 +144,14 @@ var worstShapes = []worstShape{
 	}), locals: repeat(i32, 1)},
 	{name: "copies of memory", body: fill(func(c *code, _ int) {
 		c.op(opI32Const, 0, opI32Const, 1, opI32Const, 2, 0xfc, 10, 0, 0)
-	})},
-	{name: "many functions", body: fill(func(c *code, i int) { assign(c, i%8, addF64...) }), locals: repeat(f64, 8), bodySize: 800, functions: functions - 10},
-	{name: "many empty functions", body: func(*code, int) {}, bodySize: 1, functions: functions - 10},
-	{name: "many functions of all locals", body: fill(func(c *code, i int) { assign(c, i, addI64...) }), locals: repeat(i64, bodyLocals), bodySize: 400, functions: functions - 10},
+	}), locals: repeat(i32, 1)},
+	{name: "many functions", body: fill(func(c *code, i int) { c.op(opLocalGet, 0, opLocalGet, 0, 0xa0, opLocalSet, 0) }), locals: repeat(f64, 8), size: 800},
+	{name: "many empty functions", body: func(*code, int) {}, size: 1},
+	{name: "many functions of all locals", body: fill(func(c *code, i int) { assign(c, i, addI64...) }), locals: repeat(i64, bodyLocals), size: 400},
 }
 
-// module writes the guest of a shape.
-func (w worstShape) module() []byte {
+// module writes a guest of count functions of a shape.
+func (w worstShape) module(size, count int) []byte {
 	m := newBinaryModule()
 	m.memory.op(1, 1, 4)
 	m.count(5)
@@ -150,70 +161,89 @@ func (w worstShape) module() []byte {
 	m.export(abi.ExportAlloc, 0, m.function(signature{"\x7f", "\x7f"}, nil, code{opI32Const, 1}))
 	m.export(abi.ExportFree, 0, m.function(signature{"\x7f\x7f", ""}, nil, nil))
 	m.export(abi.ExportExecute, 0, m.function(signature{"\x7f\x7f", "\x7e"}, nil, code{opI64Const, 1}))
-	m.typeIndex(signature{})
-	var locals code
-	if len(w.locals) > 0 {
-		locals.u(uint64(len(w.locals)))
-		locals.op(w.locals[0])
-	}
-	size := w.bodySize
-	if size == 0 {
-		size = bodyBytes - 64
-	}
+	plain := m.typeIndex(signature{})
 	var body code
 	if len(w.locals) > 0 {
 		body.u(1)
-		body.op(locals...)
+		body.u(uint64(len(w.locals)))
+		body.op(w.locals[0])
 	} else {
 		body.u(0)
 	}
-	w.body(&body, size-len(locals)-1)
+	w.body(&body, size)
 	body.op(opEnd)
-	count := w.functions
-	if count == 0 {
-		count = (moduleBytes - 4096) / (len(body) + 4)
-	}
 	for range count {
-		m.funcs.u(3)
+		m.funcs.u(plain)
 		m.count(3)
 		m.bodies.sized(body)
 	}
 	return m.bytes()
 }
 
+// admitted reports whether preparation lets a module through.
+func admitted(wasm []byte) bool {
+	_, err := prepare.Prepare(wasm, prepare.Options{})
+	return err == nil
+}
+
+// largest returns the module of a shape with the most functions that admission
+// lets through, of bodies of at most size bytes; nil if it lets none through.
+func (w worstShape) largest(size int) []byte {
+	for ; !admitted(w.module(size, 1)); size = size * 3 / 4 {
+		if size == 0 {
+			return nil
+		}
+	}
+	least, most := 1, min(functions-4, moduleBytes/max(size, 1)+1)
+	for least < most {
+		if middle := (least + most + 1) / 2; admitted(w.module(size, middle)) {
+			least = middle
+		} else {
+			most = middle - 1
+		}
+	}
+	return w.module(size, least)
+}
+
 // TestWorstModulesCompile: the largest modules that admission lets through, of
-// several shapes, compile within their bounds on every engine that compiles, or
-// their prepared form is refused.
+// several shapes and with bodies of several sizes, compile within their bounds on
+// every engine that compiles.
 func TestWorstModulesCompile(t *testing.T) {
 	if !long() {
 		t.Skip("SKIPPED, takes minutes: set WRIT_LONG=1")
 	}
 	for _, w := range worstShapes {
-		t.Run(w.name, func(t *testing.T) {
-			wasm := w.module()
-			if p, err := prepare.Prepare(wasm, prepare.Options{}); err != nil {
-				t.Logf("%d bytes: %v", len(wasm), err)
-				return
-			} else {
-				t.Logf("%d bytes, %d prepared", len(wasm), len(p.Wasm))
-			}
-			for _, engine := range engineNames() {
-				if engine == interpreter {
-					continue
+		sizes := []int{w.size}
+		if w.size == 0 {
+			sizes = []int{bodyBytes - 64, bodyBytes / 32}
+		}
+		for _, size := range sizes {
+			t.Run(fmt.Sprintf("%s, bodies of %d bytes", w.name, size), func(t *testing.T) {
+				wasm := w.largest(size)
+				if wasm == nil {
+					t.Skip("admission refuses the shape")
 				}
-				reports := runInChild(t, engine, []job{{Name: w.name, Wasm: wasm, CompileOnly: true}})
-				if len(reports) == 0 {
-					continue
+				for _, engine := range engineNames() {
+					if engine != interpreter {
+						checkCompile(t, engine, wasm)
+					}
 				}
-				r := reports[0]
-				t.Logf("%s: %v, %d MiB", engine, r.CompileTime.Round(time.Millisecond), (r.BytesPeak-r.BytesBefore)>>20)
-				if r.Failure != "" {
-					t.Errorf("%s: %s", engine, r.Failure)
-				}
-				if r.CompileTime > compileTimeMax || r.BytesPeak-r.BytesBefore > compileBytesMax {
-					t.Errorf("%s: above %v or %d MiB", engine, compileTimeMax, compileBytesMax>>20)
-				}
-			}
-		})
+			})
+		}
+	}
+}
+
+func checkCompile(t *testing.T, engine string, wasm []byte) {
+	reports := runInChild(t, engine, []job{{Name: t.Name(), Wasm: wasm, CompileOnly: true}})
+	if len(reports) == 0 {
+		return
+	}
+	r, needed := reports[0], reports[0].BytesPeak-reports[0].BytesBefore
+	t.Logf("%s: %d bytes, %d prepared, compile in %v and %d MiB", engine, len(wasm), r.PreparedSize, r.CompileTime.Round(time.Millisecond), needed>>20)
+	switch {
+	case r.Failure != "":
+		t.Errorf("%s: %s", engine, r.Failure)
+	case r.CompileTime > compileTimeMax || needed > compileBytesMax:
+		t.Errorf("%s: above %v or %d MiB", engine, compileTimeMax, compileBytesMax>>20)
 	}
 }
