@@ -180,25 +180,32 @@ func guardSprintf(args []*ast.Term) error {
 		if err != nil {
 			return err
 		}
+		n += argumentBytes
 		sum, longest = sum+n, max(longest, n)
 	}
-	if f.chooses {
-		sum = f.verbs * longest
-	}
-	if f.escapes {
-		sum *= escapedBytesMax
-	}
-	return makes(len(format) + f.padding + f.verbs*verbBytes + sum)
+	return makes(f.estimate(len(format), sum, longest))
 }
 
 const (
 	escapedBytesMax = 12  // what one byte of an argument can become under %q or %x
+	argumentBytes   = 32  // what is said of an argument that no verb asks for
 	verbBytes       = 512 // what a verb prints beside a string: a float, %!d(...)
 )
 
 type format struct {
 	verbs, padding   int
 	chooses, escapes bool
+}
+
+// estimate is the most a format prints over arguments of sum bytes.
+func (f format) estimate(text, sum, longest int) int {
+	if f.chooses {
+		sum = f.verbs * longest
+	}
+	if f.escapes {
+		sum *= escapedBytesMax
+	}
+	return text + f.padding + f.verbs*verbBytes + sum
 }
 
 func scanFormat(text string) (format, error) {
