@@ -20,6 +20,7 @@ func someRecords() []*Record {
 		{Type: TypeRunAdmitted, AtNanos: 1 << 60, RunAdmitted: &RunAdmittedRecord{RunID: runID(1), FlowID: "gate", RequestID: "k", Plan: digestB}},
 		{Type: TypeRunSealed, RunSealed: &RunSealedRecord{RunID: runID(1), TraceRoot: digestA, Events: 9, State: "succeeded", Decision: "PASS", Result: "pass"}},
 		{Type: TypeQuarantined, Quarantined: &QuarantinedRecord{RunID: runID(2), LastGood: "run/3"}},
+		{Type: TypeEgress, Egress: &EgressRecord{What: "decision inputs", Where: digestA, Digest: digestB, Items: 3, Result: EgressPartial}},
 	}
 }
 
@@ -40,6 +41,8 @@ func TestRecordsRoundTrip(t *testing.T) {
 		"ill-formed run id": {Type: TypeRunAdmitted, RunAdmitted: &RunAdmittedRecord{RunID: "r1"}},
 		"no trace root":     {Type: TypeRunSealed, RunSealed: &RunSealedRecord{RunID: runID(1)}},
 		"no dataset hash":   {Type: TypeDatasetSeen, DatasetSeen: &DatasetSeen{DatasetID: "sbom"}},
+		"no egress digest":  {Type: TypeEgress, Egress: &EgressRecord{What: "decision inputs", Where: digestA, Result: EgressDone}},
+		"no egress result":  {Type: TypeEgress, Egress: &EgressRecord{What: "decision inputs", Where: digestA, Digest: digestB}},
 		"unknown type":      {Type: "annotation", Quarantined: &QuarantinedRecord{RunID: runID(1)}},
 		"type of another":   {Type: TypeRunSealed, Quarantined: &QuarantinedRecord{RunID: runID(1)}},
 	} {

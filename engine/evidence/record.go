@@ -18,6 +18,7 @@ const (
 	TypeRunSealed        RecordType = "run_sealed"
 	TypeQuarantined      RecordType = "quarantined"
 	TypeDatasetSeen      RecordType = "dataset_seen"
+	TypeEgress           RecordType = "egress"
 )
 
 // Record is one record of a tenant's ledger. Exactly one of the pointers is set.
@@ -31,8 +32,9 @@ type Record struct {
 	RunSealed        *RunSealedRecord        `json:"run_sealed,omitempty"`
 	Quarantined      *QuarantinedRecord      `json:"quarantined,omitempty"`
 	DatasetSeen      *DatasetSeen            `json:"dataset_seen,omitempty"`
+	Egress           *EgressRecord           `json:"egress,omitempty"`
 
-	Reasons []string `json:"reasons,omitempty"` // the text kept beside an admission_refused record
+	Reasons []string `json:"reasons,omitempty"` // the text kept beside an admission_refused or egress record
 }
 
 // AdmissionRefusedRecord says that a request was refused and no run exists.
@@ -99,8 +101,21 @@ func (r *Record) body() any {
 		return r.Quarantined
 	case r.DatasetSeen != nil:
 		return r.DatasetSeen
+	case r.Egress != nil:
+		return r.Egress
 	}
 	return nil
+}
+
+// text is the commitment to the text kept beside r, "" where there is none.
+func (r *Record) text() abi.Digest {
+	switch {
+	case r.AdmissionRefused != nil:
+		return r.AdmissionRefused.Reasons
+	case r.Egress != nil:
+		return r.Egress.Where
+	}
+	return ""
 }
 
 // setBody sets the pointer that belongs to r's type and returns it.
@@ -116,6 +131,8 @@ func (r *Record) setBody() (any, error) {
 		r.Quarantined = new(QuarantinedRecord)
 	case TypeDatasetSeen:
 		r.DatasetSeen = new(DatasetSeen)
+	case TypeEgress:
+		r.Egress = new(EgressRecord)
 	default:
 		return nil, fmt.Errorf("record type %.60q is unknown", r.Type)
 	}
@@ -176,6 +193,8 @@ func (r *Record) check() error {
 	case r.DatasetSeen != nil:
 		_, err := abi.ParseDigest(string(r.DatasetSeen.Hash))
 		return err
+	case r.Egress != nil:
+		return r.Egress.check()
 	}
 	if _, err := abi.ParseRunID(string(run)); err != nil {
 		return err

@@ -316,8 +316,8 @@ func (t *Tenant) FindRequest(requestID string) (RunSummary, bool, error) {
 func (t *Tenant) Ledger(each func(index uint64, r Record) error) error {
 	l := ledger{path: t.ledger.path, disk: t.disk}
 	err := l.scan(func(r *Record, _ []byte) error {
-		if r.AdmissionRefused != nil {
-			lines, err := t.readText(r.AdmissionRefused.Reasons)
+		if commitment := r.text(); commitment != "" {
+			lines, err := t.readText(commitment)
 			if err != nil {
 				return err
 			}
@@ -418,16 +418,9 @@ func (t *Tenant) Refuse(a AdmissionRefused) error {
 	if err := t.ready(); err != nil {
 		return err
 	}
-	var salt [trace.SaltBytes]byte
-	if err := t.disk.random(salt[:]); err != nil {
-		return err
-	}
-	b, commitment, err := encodeText(salt, a.Reasons)
+	commitment, err := t.keepText(a.Reasons)
 	if err != nil {
 		return fmt.Errorf("record refusal: %w", err)
-	}
-	if err := t.disk.writeFile(filepath.Join(t.path("texts"), commitment.Hex()), b); err != nil {
-		return err
 	}
 	err = t.record(&Record{Type: TypeAdmissionRefused, AdmissionRefused: &AdmissionRefusedRecord{RequestID: a.RequestID,
 		Action: a.Action, Code: a.Code, FlowID: a.FlowID, Plan: a.Plan, Identity: a.Identity, Reasons: commitment}})
@@ -435,4 +428,17 @@ func (t *Tenant) Refuse(a AdmissionRefused) error {
 		return err
 	}
 	return t.signHead()
+}
+
+// keepText writes the text that a record is to commit to.
+func (t *Tenant) keepText(lines []string) (abi.Digest, error) {
+	var salt [trace.SaltBytes]byte
+	if err := t.disk.random(salt[:]); err != nil {
+		return "", err
+	}
+	b, commitment, err := encodeText(salt, lines)
+	if err != nil {
+		return "", err
+	}
+	return commitment, t.disk.writeFile(filepath.Join(t.path("texts"), commitment.Hex()), b)
 }

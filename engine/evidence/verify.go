@@ -175,8 +175,8 @@ func (v *verification) ledger(c *tenantCheck) error {
 		if h := heads[t.ledger.tree.Size()]; h != nil && h.root != t.ledger.tree.Sum() {
 			v.report.Problems = append(v.report.Problems, t.rewritten(h.size))
 		}
-		if r.AdmissionRefused != nil {
-			if err := v.add(t.checkText(r.AdmissionRefused.Reasons)); err != nil {
+		if commitment := r.text(); commitment != "" {
+			if err := v.add(t.checkText(commitment)); err != nil {
 				return err
 			}
 		}
