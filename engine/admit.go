@@ -112,10 +112,11 @@ func (r *Runner) admit(ctx context.Context, req Request) (*run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("admit run: %w", err)
 	}
-	_, err = n.append(trace.LaneControl, trace.KindAuthorityDecision, trace.CausePolicy, trace.AuthorityDecision{
+	a, err := n.append(trace.LaneControl, trace.KindAuthorityDecision, trace.CausePolicy, trace.AuthorityDecision{
 		Action: "run", Allow: decision.Allow, Reasons: decision.Reasons, Entrypoint: decision.Record.Entrypoint,
 		Policy: decision.Record.Policy, Input: decision.Record.InputDigest, InputDocument: decision.Record.Input,
 	})
+	n.decided(n.id, a, decision.Record, DecisionResult{Decision: allowed(decision.Allow), Reasons: decision.Reasons}, nil)
 	return n, err
 }
 
@@ -231,8 +232,10 @@ func (r *Runner) authorize(ctx context.Context, n *run) (policies.AuthorityDecis
 	case err != nil && ctx.Err() != nil:
 		return d, context.Cause(ctx)
 	case err != nil:
+		n.decided("", "", d.Record, DecisionResult{Decision: DecisionDeny, Reasons: []string{reasonAuthorityUndecided}}, err)
 		return d, r.refuse(n.req, "authority_undecided", []string{err.Error()}, "mend the authority policy; nothing was run")
 	case !d.Allow:
+		n.decided("", "", d.Record, DecisionResult{Decision: DecisionDeny, Reasons: d.Reasons}, nil)
 		return d, r.refuse(n.req, "authority_denied", d.Reasons)
 	}
 	return d, nil

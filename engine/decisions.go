@@ -11,6 +11,7 @@ import (
 	"github.com/writrun/writ/engine/evidence"
 	"github.com/writrun/writ/guest-abi/abi"
 	"github.com/writrun/writ/host/trace"
+	"github.com/writrun/writ/policies"
 )
 
 // Words of an authority decision, as those of an arbitration are PASS, FAIL and
@@ -242,6 +243,17 @@ func (r *decisionReader) read(h trace.Header, to any) (lost string, err error) {
 		return "", fmt.Errorf("read decision %s of run %s: %w", h.Address(), r.trace.Summary().RunID, err)
 	}
 	return "", nil
+}
+
+// decided tells of a decision that was just made; run and address are "" where
+// no run came of it.
+func (r *run) decided(id abi.RunID, address string, asked policies.Record, result DecisionResult, err error) {
+	d := PolicyDecision{RunID: id, Address: address, At: r.Now().UTC(), FlowID: r.plan.FlowID, Entrypoint: asked.Entrypoint, Policy: asked.Policy,
+		InputDigest: asked.InputDigest, Input: asked.Input, Result: result, RulesFired: asked.RulesFired}
+	if err != nil {
+		d.Error = err.Error()
+	}
+	r.Decided(d)
 }
 
 func allowed(allow bool) string {

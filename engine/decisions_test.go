@@ -4,10 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/writrun/writ/engine"
 	"github.com/writrun/writ/policies"
@@ -131,6 +133,44 @@ func TestRefusalsOfAuthorityAreDecisions(t *testing.T) {
 	}
 	if all[0].NotRetained == "" || all[0].RunID != "" || all[0].Result.Reasons[0] != "closed" {
 		t.Errorf("the refusal is %+v", all[0])
+	}
+}
+
+func TestDecisionsAreToldOf(t *testing.T) {
+	w := newWorld(t)
+	w.says("claims", oneClaim)
+	w.rules("r1", passes, "r1")
+	var mu sync.Mutex
+	var told []engine.PolicyDecision
+	tell := func(d engine.PolicyDecision) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, d)
+	}
+	run := func() error {
+		r := w.runner()
+		r.Decided = tell
+		_, err := r.Run(t.Context(), w.plan(strict, oneStep("rule: unanimous", "r1")))
+		return err
+	}
+	if err := run(); err != nil {
+		t.Fatal(err)
+	}
+	ignore := cmpopts.IgnoreFields(engine.PolicyDecision{}, "At", "RulesFired")
+	if diff := cmp.Diff(w.decisionsOf(), told, ignore); diff != "" {
+		t.Errorf("recorded (-) and told (+) decisions differ:\n%s", diff)
+	}
+	told = nil
+	var err error
+	w.policy, err = policies.Load(policies.Config{Authority: fstest.MapFS{"a.rego": {Data: []byte("package writ.authority\n\ndefault decision := {\"allow\": false, \"reasons\": [\"closed\"]}\n")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run(); err == nil {
+		t.Fatal("the run was not refused")
+	}
+	if len(told) != 1 || told[0].RunID != "" || told[0].Result.Decision != engine.DecisionDeny || len(told[0].Input) == 0 {
+		t.Errorf("of a refusal was told %+v", told)
 	}
 }
 

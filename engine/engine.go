@@ -52,9 +52,10 @@ type Config struct {
 	Now        func() time.Time
 	Rand       io.Reader
 	Principal  Principal
-	Provenance map[string]string // versions and machine, recorded and shown, never identity
-	Jobs       int               // guests executing at once; 0 means one per CPU
-	Progress   func(Progress)    // called from several goroutines; nil means none
+	Provenance map[string]string    // versions and machine, recorded and shown, never identity
+	Jobs       int                  // guests executing at once; 0 means one per CPU
+	Progress   func(Progress)       // called from several goroutines; nil means none
+	Decided    func(PolicyDecision) // called after each decision, from several goroutines; it must not block; nil means none
 }
 
 // Progress is one thing that happened while a run goes on.
@@ -88,6 +89,9 @@ func New(c Config) (*Runner, error) {
 	}
 	if c.Progress == nil {
 		c.Progress = func(Progress) {}
+	}
+	if c.Decided == nil {
+		c.Decided = func(PolicyDecision) {}
 	}
 	env, err := Environment()
 	if err != nil {

@@ -168,6 +168,7 @@ func (r *run) arbitrate(ctx context.Context, target string, now int64, results [
 	if _, err := r.append(trace.LaneControl, trace.KindDecisionTrace, trace.CausePolicy, traceRecord); err != nil {
 		return nil, err
 	}
+	r.decided(r.id, a, d.Record, DecisionResult{Decision: d.Decision, Permissive: d.Permissive, Reasons: d.Reasons}, err)
 	return &Arbitration{Target: target, Decision: d.Decision, Permissive: d.Permissive, Reasons: d.Reasons,
 		Entrypoint: d.Record.Entrypoint, Policy: d.Record.Policy, Address: a}, nil
 }
