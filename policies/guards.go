@@ -259,6 +259,21 @@ func documents(args []*ast.Term) error {
 // numbers that take long to compute with. A value that is held in many places
 // counts in each.
 func values(args []*ast.Term) error {
+	for _, a := range args {
+		switch v := a.Value.(type) {
+		case ast.String, ast.Boolean, ast.Null:
+		case ast.Number:
+			if err := checkNumber(string(v)); err != nil {
+				return err
+			}
+		default:
+			return measureAll(args)
+		}
+	}
+	return nil
+}
+
+func measureAll(args []*ast.Term) error {
 	left := ValuesMax
 	for _, a := range args {
 		if err := measure(a.Value, &left); err != nil {

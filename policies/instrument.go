@@ -14,7 +14,7 @@ import (
 // Limits of an evaluation beside its time. They give the same answer on every
 // machine.
 const (
-	StepsMax   = 1_000_000 // times that the body of a rule or a comprehension was true
+	StepsMax   = 1_000_000 // times that the body of a rule or a comprehension was true, or a value was copied
 	ValueBytes = 128 << 20 // of values that an evaluation makes, copies counted
 )
 
@@ -67,12 +67,17 @@ func instrumentBody(body ast.Body, bound ast.VarSet, label string, head copies) 
 		addBound(bound, x)
 	}
 	last := body[len(body)-1].Location
+	value, times := ast.InternedTerm(0), 0
 	for _, v := range head.sorted() {
-		if bound.Contains(v) {
-			out.Append(stepCall("", ast.NewTerm(v), head[v], last))
+		if !bound.Contains(v) {
+			continue
 		}
+		if times > 0 {
+			out.Append(stepCall("", value, times, last))
+		}
+		value, times = ast.NewTerm(v), head[v]
 	}
-	out.Append(stepCall(label, ast.InternedTerm(0), 0, last))
+	out.Append(stepCall(label, value, times, last))
 	return out
 }
 
@@ -159,17 +164,16 @@ func stepFunction() *rego.Function {
 	return &rego.Function{Name: stepName, Decl: types.NewFunction(types.Args(types.S, types.A, types.N), types.B)}
 }
 
-// step notes a step of the evaluation.
+// step notes a step of the evaluation: the place of a rule that is true, or "",
+// and a value that is copied so many times.
 func step(bctx rego.BuiltinContext, args []*ast.Term) (*ast.Term, error) {
 	c := callOf(bctx.Context)
 	if c == nil {
 		return ast.InternedTerm(true), nil
 	}
-	var err error
-	if times, _ := args[2].Value.(ast.Number).Int(); times > 0 {
+	err := c.step(string(args[0].Value.(ast.String)))
+	if times, _ := args[2].Value.(ast.Number).Int(); times > 0 && err == nil {
 		err = c.copy(args[1].Value, times)
-	} else {
-		err = c.step(string(args[0].Value.(ast.String)))
 	}
 	if err != nil {
 		c.over = err

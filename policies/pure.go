@@ -64,6 +64,9 @@ func original(name string) builtin {
 			result = t
 			return nil
 		})
+		if err == nil {
+			return result, nil
+		}
 		var halt topdown.Halt
 		if errors.As(err, &halt) {
 			return nil, rego.NewHaltError(halt.Err)
@@ -72,7 +75,7 @@ func original(name string) builtin {
 		if errors.As(err, &wrong) {
 			return nil, errors.New(strings.TrimPrefix(wrong.Message, name+": "))
 		}
-		return result, err
+		return nil, err
 	}
 }
 
