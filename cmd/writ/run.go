@@ -28,6 +28,7 @@ type runFlags struct {
 	secrets                                        []string
 	jobs                                           int
 	engine                                         string
+	log                                            decisionLogFlags
 }
 
 // secretFileBytesMax bounds a secret read from a file.
@@ -65,6 +66,7 @@ the same execution digest.`,
 	flags.BoolVar(&f.allowDeprecated, "allow-deprecated", false, "let a deprecated flow run")
 	flags.StringArrayVar(&f.secrets, "secret", nil, "secret for the headers the manifest binds it to: `NAME=env:VAR` or NAME=file:PATH; repeatable")
 	engineFlag(cmd, &f.engine)
+	f.log.add(cmd)
 	flags.IntVar(&f.jobs, "jobs", 0, "`N` guests at once (default: one per CPU)")
 	return cmd
 }
@@ -187,12 +189,17 @@ func (a *app) execute(ctx context.Context, request engine.Request, secrets []eff
 		return engine.Result{}, err
 	}
 	defer sandbox.Close(context.WithoutCancel(ctx))
+	log, err := a.openDecisionLog(f.log, store, tenant, secrets)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	defer log.close(ctx)
 	bar := a.newBar("running")
 	defer bar.end()
 	runner, err := engine.New(engine.Config{
 		Store: store, Tenant: tenant, TenantID: id, Engine: sandbox, Policies: set,
 		Drivers: []effect.Driver{effect.NewHTTP(effect.HTTPConfig{})}, Secrets: secrets, Now: a.now, Rand: a.rand,
-		Principal: a.principal(), Provenance: provenance(), Jobs: f.jobs, Progress: bar.run,
+		Principal: a.principal(), Provenance: provenance(), Jobs: f.jobs, Progress: bar.run, Decided: log.decided,
 	})
 	if err != nil {
 		return engine.Result{}, err

@@ -99,6 +99,10 @@ func (s *HTTP) post(ctx context.Context, body []byte) (again bool, err error) {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Content-Encoding", "gzip")
 	resp, err := s.client.Do(req)
+	var about *url.Error
+	if errors.As(err, &about) {
+		err = about.Err // the URL may hold keys
+	}
 	if err != nil {
 		return true, err
 	}
