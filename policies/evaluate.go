@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +58,7 @@ func (p *policy) decide(ctx context.Context, now int64, input, out any) (Record,
 // answer is the policy's one value over a document, as canonical JSON, and the
 // rules that were true on the way.
 func (p *policy) answer(ctx context.Context, c *call, doc []byte) (result []byte, fired []string, err error) {
-	value, err := ast.ValueFromReader(bytes.NewReader(doc))
+	value, err := parseValue(doc)
 	if err != nil {
 		return nil, nil, &Refusal{Code: CodeInput, Detail: err.Error()}
 	}
@@ -149,18 +151,12 @@ func (noSeed) Read([]byte) (int, error) { return 0, errNoCall }
 
 // decodeResult reads the value of a decision strictly.
 func decodeResult(b []byte, out any) error {
-	var got, want map[string]json.RawMessage
-	empty, err := json.Marshal(out)
-	if err != nil {
-		return err
-	}
+	var got map[string]json.RawMessage
 	if err := json.Unmarshal(b, &got); err != nil {
 		return &Refusal{Code: CodeResult, Detail: fmt.Sprintf("the result is not an object but %s", shown(b))}
 	}
-	if err := json.Unmarshal(empty, &want); err != nil {
-		return err
-	}
-	for name := range want {
+	want := fieldNames(reflect.TypeOf(out).Elem())
+	for _, name := range want {
 		if v, ok := got[name]; !ok || string(v) == "null" {
 			return &Refusal{Code: CodeResult, Detail: fmt.Sprintf("the result has no %q: %s", name, shown(b))}
 		}
@@ -171,12 +167,21 @@ func decodeResult(b []byte, out any) error {
 		return &Refusal{Code: CodeResult, Detail: fmt.Sprintf("%v: %s", err, shown(b))}
 	}
 	for name := range got {
-		if _, ok := want[name]; !ok {
+		if !slices.Contains(want, name) {
 			// The decoder folds case; a policy must not depend on that.
 			return &Refusal{Code: CodeResult, Detail: fmt.Sprintf("the result has a field %q that is none of a decision's", name)}
 		}
 	}
 	return nil
+}
+
+// fieldNames are the names of a result's fields, as JSON has them.
+func fieldNames(t reflect.Type) []string {
+	var names []string
+	for f := range t.Fields() {
+		names = append(names, f.Tag.Get("json"))
+	}
+	return names
 }
 
 func shown(b []byte) string { return fmt.Sprintf("%.*s", resultBytesShown, b) }

@@ -51,8 +51,11 @@ func makesValues(b *ast.Builtin) bool {
 	if result == nil || b.Relation || strings.HasPrefix(b.Name, "rego.") {
 		return false
 	}
-	_, isBoolean := result.(types.Boolean)
-	return !isBoolean
+	switch result.(type) {
+	case types.Boolean, types.Number:
+		return false
+	}
+	return true
 }
 
 // original is OPA's own builtin.

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/open-policy-agent/opa/v1/ast"
-
 	"github.com/writrun/writ/guest-abi/abi"
 )
 
@@ -75,7 +73,7 @@ func (s *Set) Ask(ctx context.Context, recorded Record) (Record, error) {
 // checkDocument refuses numbers that take long to compute with. Documents made
 // here have none; one that is read may.
 func checkDocument(doc []byte) error {
-	value, err := ast.ValueFromReader(bytes.NewReader(doc))
+	value, err := parseValue(doc)
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func TestWhatIsNotReproducedIsSaid(t *testing.T) {
 		{"another decision", drawn, t.Context(), func(r *policies.Record) { r.Entrypoint = "data.writ.other" }, policies.CodeInput, "no decision"},
 		{"no input", drawn, t.Context(), func(r *policies.Record) { r.Input = nil }, policies.CodeInput, "not retained"},
 		{"other input", drawn, t.Context(), func(r *policies.Record) { r.Input = []byte(`{}`) }, policies.CodeInput, "digest"},
-		{"no JSON", drawn, t.Context(), func(r *policies.Record) { r.Input = []byte(`{`); r.InputDigest = abi.DigestOf(r.Input) }, policies.CodeInput, "EOF"},
+		{"no JSON", drawn, t.Context(), func(r *policies.Record) { r.Input = []byte(`{`); r.InputDigest = abi.DigestOf(r.Input) }, policies.CodeInput, "unexpected end"},
 		{"a number too large", drawn, t.Context(), func(r *policies.Record) {
 			r.Input = []byte(`{"tenant": 1e99999}`)
 			r.InputDigest = abi.DigestOf(r.Input)
