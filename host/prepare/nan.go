@@ -175,29 +175,39 @@ var canonicalNaN = [shapes][]byte{
 	shapeF64x2: {opPrefixSIMD, simdConst, 0, 0, 0, 0, 0, 0, 0xf8, 0x7f, 0, 0, 0, 0, 0, 0, 0xf8, 0x7f},
 }
 
-// keepNumbers selects, for x, the canonical NaN, x and x, x unless it is a NaN.
-var keepNumbers = [shapes][]byte{
-	shapeF32:   {opF32Eq, opSelect},
-	shapeF64:   {opF64Eq, opSelect},
-	shapeF32x4: {opPrefixSIMD, simdF32x4Eq, opPrefixSIMD, simdBitselect},
-	shapeF64x2: {opPrefixSIMD, simdF64x2Eq, opPrefixSIMD, simdBitselect},
+// isNaN compares a value with itself: a scalar by ne, a vector by eq.
+var isNaN = [shapes][]byte{
+	shapeF32:   {opF32Ne},
+	shapeF64:   {opF64Ne},
+	shapeF32x4: {opPrefixSIMD, simdF32x4Eq},
+	shapeF64x2: {opPrefixSIMD, simdF64x2Eq},
 }
 
 // canonical appends code that makes the operand on top canonical. It needs the
-// operand in a local: the one it was read from, or a spare one.
+// operand in a local: the one it was read from, or a spare one. For a scalar that
+// is a branch that is not taken, which engines do faster than a select; a NaN in a
+// local read from is then canonical from there on, which is as good as raw.
 func (b *body) canonical(dst []byte, s *nanSite) []byte {
 	if !s.active {
 		return dst
+	}
+	if s.shape >= shapeF32x4 {
+		local := b.spare[s.shape]
+		dst = append(appendU32(append(dst, opLocalTee), local), canonicalNaN[s.shape]...)
+		dst = appendU32(append(dst, opLocalGet), local)
+		dst = appendU32(append(dst, opLocalGet), local)
+		return append(append(dst, isNaN[s.shape]...), opPrefixSIMD, simdBitselect)
 	}
 	local := uint32(s.local)
 	if s.local == noLocal {
 		local = b.spare[s.shape]
 		dst = appendU32(append(dst, opLocalTee), local)
 	}
+	dst = appendU32(append(dst, opLocalGet), local)
+	dst = append(append(dst, isNaN[s.shape]...), opIf, 0x40)
 	dst = append(dst, canonicalNaN[s.shape]...)
-	dst = appendU32(append(dst, opLocalGet), local)
-	dst = appendU32(append(dst, opLocalGet), local)
-	return append(dst, keepNumbers[s.shape]...)
+	dst = append(appendU32(append(dst, opLocalSet), local), opEnd)
+	return appendU32(append(dst, opLocalGet), local)
 }
 
 // numericFloats tells of a numeric opcode what it does with NaNs: the shape

@@ -38,7 +38,9 @@ const (
 	opI32LtU       = 0x49
 	opI64LtS       = 0x53
 	opF32Eq        = 0x5b
+	opF32Ne        = 0x5c
 	opF64Eq        = 0x61
+	opF64Ne        = 0x62
 	opI64Sub       = 0x7d
 	opI64Mul       = 0x7e
 	opI64Or        = 0x84
