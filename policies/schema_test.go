@@ -14,6 +14,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
+	"github.com/writrun/writ/guest-abi/abi"
 	"github.com/writrun/writ/policies"
 )
 
@@ -131,47 +132,29 @@ func TestSchemasAreOfTheDecisions(t *testing.T) {
 	}
 }
 
-// asked asks the default policies over a sample.
+// asked asks the default policies over a sample, which must be of the decision's
+// Go type.
 func asked(t *testing.T, decision string, sample []byte) policies.Record {
 	t.Helper()
-	set := defaults(t)
-	strict := func(into any) {
-		d := json.NewDecoder(bytes.NewReader(sample))
-		d.DisallowUnknownFields()
-		if err := d.Decode(into); err != nil {
-			t.Fatal(err)
-		}
+	known := map[string]struct {
+		input      any
+		entrypoint string
+	}{
+		"authority":   {&policies.AuthorityInput{}, policies.AuthorityEntrypoint},
+		"arbitration": {&policies.ArbitrationInput{}, policies.ArbitrationEntrypoint},
+		"replay":      {&policies.ReplayInput{}, policies.ReplayEntrypoint},
+		"standing":    {&policies.StandingInput{}, policies.StandingEntrypoint},
+	}[decision]
+	strict := json.NewDecoder(bytes.NewReader(sample))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(known.input); err != nil {
+		t.Fatal(err)
 	}
-	var record policies.Record
-	var err error
-	switch decision {
-	case "authority":
-		var in policies.AuthorityInput
-		strict(&in)
-		var d policies.AuthorityDecision
-		d, err = set.Authority(t.Context(), in)
-		record = d.Record
-	case "arbitration":
-		var in policies.ArbitrationInput
-		strict(&in)
-		var d policies.ArbitrationDecision
-		d, err = set.Arbitrate(t.Context(), in)
-		record = d.Record
-	case "replay":
-		var in policies.ReplayInput
-		strict(&in)
-		var d policies.ReplayDecision
-		d, err = set.ReplayVerdict(t.Context(), in)
-		record = d.Record
-	case "standing":
-		var in policies.StandingInput
-		strict(&in)
-		var d policies.StandingDecision
-		d, err = set.Standing(t.Context(), in)
-		record = d.Record
-	default:
-		t.Fatalf("there is no decision %s", decision)
+	input, err := abi.EncodeMessage(known.input)
+	if err != nil {
+		t.Fatal(err)
 	}
+	record, err := defaults(t).Ask(t.Context(), policies.Record{Entrypoint: known.entrypoint, Input: input, InputDigest: abi.DigestOf(input)})
 	if err != nil {
 		t.Fatal(err)
 	}
