@@ -216,3 +216,30 @@ func TestSamples(t *testing.T) {
 		}
 	}
 }
+
+func TestEachDecisionOfABundleHasItsOwnInput(t *testing.T) {
+	good := content{
+		"a.rego": "package flow.f.authority\n\ndefault decision := {\"allow\": false, \"reasons\": []}\n\ndecision := {\"allow\": true, \"reasons\": data.flow.f.lib.notes} if input.flow_state == \"frozen\"\n",
+		"b.rego": "package flow.f.arbitration\n\ndefault decision := {\"decision\": \"FAIL\", \"reasons\": [], \"permissive\": false}\n\nx if input.results[0].status == \"PASS\"\n",
+		"c.rego": "package flow.f.lib\n\nnotes contains input.whatever.is_there\n",
+	}
+	cases := []struct {
+		name, file, text, says string
+	}{
+		{"as it should be", "c.rego", good["c.rego"], ""},
+		{"a field of authority in arbitration", "b.rego", good["b.rego"] + "\ny if input.flow_state == \"frozen\"\n", "b.rego:7:6: rego_type_error: undefined ref: input.flow_state"},
+		{"a field of arbitration in authority", "a.rego", good["a.rego"] + "\ny if input.results[0].status == \"PASS\"\n", "a.rego:7:6: rego_type_error: undefined ref: input.results"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := policies.ReadBundle(tarOf(t, good.with(content{c.file: c.text})), forF)
+			if c.says == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			wantRefusal(t, err, policies.CodeInvalid, c.says)
+		})
+	}
+}
