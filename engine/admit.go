@@ -76,8 +76,13 @@ func (r *Runner) existing(req Request) (Result, bool, error) {
 
 // refuse records a refusal in the ledger and returns it.
 func (r *Runner) refuse(req Request, code string, reasons []string, next ...string) error {
+	return r.refuseOver(nil, req, code, reasons, next...)
+}
+
+// refuseOver is refuse, with the decision that it rests on.
+func (r *Runner) refuseOver(d *evidence.Decision, req Request, code string, reasons []string, next ...string) error {
 	err := r.Tenant.Refuse(evidence.AdmissionRefused{RequestID: req.RequestID, Action: "run", Code: code,
-		Reasons: reasons, Plan: req.Plan.Digest(), FlowID: req.Plan.FlowID})
+		Reasons: reasons, Plan: req.Plan.Digest(), FlowID: req.Plan.FlowID, Decision: d})
 	if err != nil {
 		return fmt.Errorf("record refusal %s: %w", code, err)
 	}
@@ -107,7 +112,7 @@ func (r *Runner) admit(ctx context.Context, req Request) (*run, error) {
 	n.journal, err = r.Tenant.Admit(evidence.Admission{FlowID: req.Plan.FlowID, Datasets: n.seen(), Admission: trace.Admission{
 		Tenant: r.TenantID.String(), StoreID: r.Store.ID(), RunID: n.id, RequestID: req.RequestID,
 		Principal: r.Principal.Name + " (" + r.Principal.Kind + ")", Identity: n.identity,
-		Authority: r.Policies.AuthorityDigest(), Provenance: r.provenance(),
+		Authority: n.policies.AuthorityDigest(), Provenance: r.provenance(),
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("admit run: %w", err)
@@ -117,6 +122,16 @@ func (r *Runner) admit(ctx context.Context, req Request) (*run, error) {
 		Policy: decision.Record.Policy, Input: decision.Record.InputDigest, InputDocument: decision.Record.Input,
 	})
 	n.decided(n.id, a, decision.Record, DecisionResult{Decision: allowed(decision.Allow), Reasons: decision.Reasons}, nil)
+	for _, further := range decision.Records[min(1, len(decision.Records)):] {
+		if err != nil {
+			break
+		}
+		a, err = n.append(trace.LaneControl, trace.KindAuthorityDecision, trace.CausePolicy, trace.AuthorityDecision{
+			Action: "run", Allow: decision.Allow, Reasons: decision.Reasons, Entrypoint: further.Entrypoint,
+			Policy: further.Policy, Input: further.InputDigest, InputDocument: further.Input,
+		})
+		n.decided(n.id, a, further, DecisionResult{Decision: allowed(decision.Allow), Reasons: decision.Reasons}, nil)
+	}
 	return n, err
 }
 
@@ -173,10 +188,13 @@ func (r *Runner) newRun(req Request) (*run, error) {
 		}
 		n.id = abi.NewRunID(random)
 	}
+	if err := r.decider(n); err != nil {
+		return nil, err
+	}
 	n.identity = trace.Identity{
 		Tenant: abi.DigestOf([]byte(r.TenantID.String())), Manifest: req.Manifest.Digest(), Plan: req.Plan.Digest(),
 		Datasets: req.Plan.DatasetsDigest(), Environment: r.env,
-		Policy: req.Plan.PolicyDigest(r.Policies.ArbitrationDigest()), Store: abi.DigestOf([]byte(r.Store.ID())),
+		Policy: req.Plan.PolicyDigest(n.policies.ArbitrationDigest()), Store: abi.DigestOf([]byte(r.Store.ID())),
 	}
 	if err := n.fixEntropy(); err != nil {
 		return nil, err
@@ -225,18 +243,37 @@ func (r *run) fixEntropy() error {
 	return nil
 }
 
+// decider sets the policies of a run: the runner's, with those the flow brings.
+func (r *Runner) decider(n *run) error {
+	n.policies = r.Policies
+	want := n.plan.Policies
+	if want == nil {
+		return nil
+	}
+	found := n.req.Materials.Policies
+	if r.WithFlow == nil || found == nil || found.Digest != want.Digest {
+		return r.refuse(n.req, "policies_missing", []string{fmt.Sprintf("the flow brings the policies %s, and they are not at hand", want.Digest)}, "plan the flow again where its bundle is")
+	}
+	both, err := r.WithFlow(*found, n.plan.FlowID)
+	if err != nil {
+		return r.refuse(n.req, "policies_refused", []string{err.Error()}, "mend the bundle, or sign it with a key that is configured")
+	}
+	n.policies = both
+	return nil
+}
+
 // authorize asks writ.authority; anything but an answer that allows is a refusal.
 func (r *Runner) authorize(ctx context.Context, n *run) (policies.AuthorityDecision, error) {
-	d, err := r.Policies.Authority(ctx, n.authorityInput())
+	d, err := n.policies.Authority(policies.WithSeed(ctx, policies.PolicySeed(n.seed)), n.authorityInput())
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return d, context.Cause(ctx)
 	case err != nil:
 		n.decided("", "", d.Record, DecisionResult{Decision: DecisionDeny, Reasons: []string{reasonAuthorityUndecided}}, err)
-		return d, r.refuse(n.req, "authority_undecided", []string{err.Error()}, "mend the authority policy; nothing was run")
+		return d, r.refuseOver(refusing(d.Record), n.req, "authority_undecided", []string{err.Error()}, "mend the authority policy; nothing was run")
 	case !d.Allow:
 		n.decided("", "", d.Record, DecisionResult{Decision: DecisionDeny, Reasons: d.Reasons}, nil)
-		return d, r.refuse(n.req, "authority_denied", d.Reasons)
+		return d, r.refuseOver(refusing(d.Record), n.req, "authority_denied", d.Reasons)
 	}
 	return d, nil
 }
@@ -285,6 +322,9 @@ func (r *run) retain() (err error) {
 	batch := r.Tenant.Content().Batch()
 	defer func() { err = errors.Join(err, batch.Close()) }()
 	keep := [][]byte{r.req.Manifest.Canonical(), r.plan.Canonical()}
+	if p := r.req.Materials.Policies; r.plan.Policies != nil {
+		keep = append(keep, p.Archive)
+	}
 	for _, digest := range slices.Sorted(maps.Keys(r.req.Materials.Modules)) {
 		m := r.req.Materials.Modules[digest]
 		keep = append(keep, m.OriginalBytes, m.PreparedBytes)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/writrun/writ/engine/evidence"
@@ -63,7 +65,22 @@ func (r DecisionResult) Same(other DecisionResult) bool {
 // a decision whose payload is gone comes with NotRetained set. An error of each
 // ends the reading.
 func EachDecision(t *evidence.Tenant, each func(PolicyDecision) error) error {
-	return t.Ledger(func(index uint64, r evidence.Record) error {
+	var refused *PolicyDecision // by the policy; what was asked may be in the next record
+	tell := func() error {
+		if refused == nil {
+			return nil
+		}
+		d := *refused
+		refused = nil
+		return each(d)
+	}
+	err := t.Ledger(func(index uint64, r evidence.Record) error {
+		if r.Decision != nil && refused != nil {
+			refused.takeRecord(r)
+		}
+		if err := tell(); err != nil {
+			return err
+		}
 		switch {
 		case r.RunAdmitted != nil:
 			found, err := RunDecisions(t, r.RunAdmitted.RunID)
@@ -77,17 +94,67 @@ func EachDecision(t *evidence.Tenant, each func(PolicyDecision) error) error {
 				}
 			}
 		case r.AdmissionRefused != nil && slices.Contains([]string{"authority_denied", "authority_undecided"}, r.AdmissionRefused.Code):
-			return each(refusedDecision(index, r))
+			d := refusedDecision(index, r)
+			refused = &d
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return tell()
 }
 
-// refusedDecision is a request that the authority policy did not allow. The
-// ledger keeps its reasons, and nothing keeps what was asked.
+// refusedDecision is a request that the authority policy did not allow.
 func refusedDecision(index uint64, r evidence.Record) PolicyDecision {
-	return PolicyDecision{Address: fmt.Sprintf("ledger/%d", index), At: time.Unix(0, r.AtNanos).UTC(), FlowID: r.AdmissionRefused.FlowID,
-		Result: DecisionResult{Decision: DecisionDeny, Reasons: r.Reasons}, NotRetained: "the input of a refused request is not kept"}
+	d := PolicyDecision{Address: refusedPrefix + strconv.FormatUint(index, 10), At: time.Unix(0, r.AtNanos).UTC(), FlowID: r.AdmissionRefused.FlowID,
+		Result: DecisionResult{Decision: DecisionDeny, Reasons: r.Reasons}, NotRetained: "what was asked of the refused request is not retained"}
+	if r.AdmissionRefused.Code == "authority_undecided" {
+		d.Result.Reasons = []string{reasonAuthorityUndecided}
+		d.Error = strings.Join(r.Reasons, "; ")
+	}
+	return d
+}
+
+// refusedPrefix begins the address of a decision that no run came of; the
+// ledger's index of the refusal follows.
+const refusedPrefix = "ledger/"
+
+// takeRecord takes up what the ledger keeps of what was asked.
+func (d *PolicyDecision) takeRecord(r evidence.Record) {
+	d.Entrypoint, d.Policy = r.Decision.Entrypoint, r.Decision.Policy
+	if len(r.Reasons) != 1 {
+		return
+	}
+	d.Input, d.NotRetained = []byte(r.Reasons[0]), ""
+	d.InputDigest = abi.DigestOf(d.Input)
+}
+
+// refusing is what the ledger keeps of a decision that no run came of.
+func refusing(asked policies.Record) *evidence.Decision {
+	if asked.Input == nil {
+		return nil
+	}
+	return &evidence.Decision{Entrypoint: asked.Entrypoint, Policy: asked.Policy, Input: asked.Input, Result: DecisionDeny}
+}
+
+// FindRefused returns the decision of a refused request by its address,
+// "ledger/<index>".
+func FindRefused(t *evidence.Tenant, address string) (PolicyDecision, error) {
+	var found *PolicyDecision
+	err := EachDecision(t, func(d PolicyDecision) error {
+		if d.RunID == "" && d.Address == address {
+			found = &d
+		}
+		return nil
+	})
+	if err == nil && found == nil {
+		err = &evidence.Problem{Code: evidence.CodeEventUnknown, Address: address, Detail: "the ledger has no refused decision there"}
+	}
+	if err != nil {
+		return PolicyDecision{}, err
+	}
+	return *found, nil
 }
 
 // RunDecisions reads the decisions of one run, the authority's first and then

@@ -131,8 +131,39 @@ func TestRefusalsOfAuthorityAreDecisions(t *testing.T) {
 	if diff := cmp.Diff([]string{"ledger/0 DENY"}, words(all)); diff != "" {
 		t.Fatalf("decisions (-want +got):\n%s", diff)
 	}
-	if all[0].NotRetained == "" || all[0].RunID != "" || all[0].Result.Reasons[0] != "closed" {
+	if all[0].NotRetained != "" || all[0].RunID != "" || all[0].Result.Reasons[0] != "closed" || all[0].Name() != policies.DecisionAuthority {
 		t.Errorf("the refusal is %+v", all[0])
+	}
+	found, err := engine.FindRefused(w.tenant, "ledger/0")
+	if diff := cmp.Diff(all[0], found); diff != "" || err != nil {
+		t.Errorf("found %v (-want +got):\n%s", err, diff)
+	}
+	if _, err := engine.FindRefused(w.tenant, "ledger/1"); err == nil {
+		t.Error("the record of what was asked was found as a decision")
+	}
+	// Under the default policy it would have been allowed.
+	open, err := policies.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := engine.AskAgain(t.Context(), open, found)
+	if err != nil || got.Result.Decision != engine.DecisionAllow {
+		t.Errorf("asked again: %+v, %v", got, err)
+	}
+	if got, err = engine.AskAgain(t.Context(), w.policy, found); err != nil || !cmp.Equal(got.Result, found.Result) {
+		t.Errorf("asked again of the same policy: %+v, %v", got, err)
+	}
+	texts, err := filepath.Glob(filepath.Join(w.dir, "store", "tenants", "demo", "texts", "*"))
+	if err != nil || len(texts) != 2 {
+		t.Fatalf("texts %q, %v", texts, err)
+	}
+	for _, file := range texts {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all = w.decisionsOf(); len(all) != 1 || all[0].NotRetained == "" || all[0].Input != nil {
+		t.Errorf("without its text the refusal is %+v", all)
 	}
 }
 

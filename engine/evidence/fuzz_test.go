@@ -21,6 +21,7 @@ func someRecords() []*Record {
 		{Type: TypeRunSealed, RunSealed: &RunSealedRecord{RunID: runID(1), TraceRoot: digestA, Events: 9, State: "succeeded", Decision: "PASS", Result: "pass"}},
 		{Type: TypeQuarantined, Quarantined: &QuarantinedRecord{RunID: runID(2), LastGood: "run/3"}},
 		{Type: TypeEgress, Egress: &EgressRecord{What: "decision inputs", Where: digestA, Digest: digestB, Items: 3, Result: EgressPartial}},
+		{Type: TypeDecision, Decision: &DecisionRecord{Entrypoint: "data.writ.authority.decision", Policy: digestA, Asked: digestB, Result: "DENY"}},
 	}
 }
 
@@ -43,6 +44,7 @@ func TestRecordsRoundTrip(t *testing.T) {
 		"no dataset hash":   {Type: TypeDatasetSeen, DatasetSeen: &DatasetSeen{DatasetID: "sbom"}},
 		"no egress digest":  {Type: TypeEgress, Egress: &EgressRecord{What: "decision inputs", Where: digestA, Result: EgressDone}},
 		"no egress result":  {Type: TypeEgress, Egress: &EgressRecord{What: "decision inputs", Where: digestA, Digest: digestB}},
+		"nothing asked":     {Type: TypeDecision, Decision: &DecisionRecord{Result: "DENY"}},
 		"unknown type":      {Type: "annotation", Quarantined: &QuarantinedRecord{RunID: runID(1)}},
 		"type of another":   {Type: TypeRunSealed, Quarantined: &QuarantinedRecord{RunID: runID(1)}},
 	} {

@@ -19,6 +19,7 @@ const (
 	TypeQuarantined      RecordType = "quarantined"
 	TypeDatasetSeen      RecordType = "dataset_seen"
 	TypeEgress           RecordType = "egress"
+	TypeDecision         RecordType = "decision"
 )
 
 // Record is one record of a tenant's ledger. Exactly one of the pointers is set.
@@ -33,8 +34,9 @@ type Record struct {
 	Quarantined      *QuarantinedRecord      `json:"quarantined,omitempty"`
 	DatasetSeen      *DatasetSeen            `json:"dataset_seen,omitempty"`
 	Egress           *EgressRecord           `json:"egress,omitempty"`
+	Decision         *DecisionRecord         `json:"decision,omitempty"`
 
-	Reasons []string `json:"reasons,omitempty"` // the text kept beside an admission_refused or egress record
+	Reasons []string `json:"reasons,omitempty"` // the text kept beside an admission_refused, egress or decision record
 }
 
 // AdmissionRefusedRecord says that a request was refused and no run exists.
@@ -103,6 +105,8 @@ func (r *Record) body() any {
 		return r.DatasetSeen
 	case r.Egress != nil:
 		return r.Egress
+	case r.Decision != nil:
+		return r.Decision
 	}
 	return nil
 }
@@ -114,6 +118,8 @@ func (r *Record) text() abi.Digest {
 		return r.AdmissionRefused.Reasons
 	case r.Egress != nil:
 		return r.Egress.Where
+	case r.Decision != nil:
+		return r.Decision.Asked
 	}
 	return ""
 }
@@ -133,6 +139,8 @@ func (r *Record) setBody() (any, error) {
 		r.DatasetSeen = new(DatasetSeen)
 	case TypeEgress:
 		r.Egress = new(EgressRecord)
+	case TypeDecision:
+		r.Decision = new(DecisionRecord)
 	default:
 		return nil, fmt.Errorf("record type %.60q is unknown", r.Type)
 	}
@@ -195,6 +203,9 @@ func (r *Record) check() error {
 		return err
 	case r.Egress != nil:
 		return r.Egress.check()
+	case r.Decision != nil:
+		_, err := abi.ParseDigest(string(r.Decision.Asked))
+		return err
 	}
 	if _, err := abi.ParseRunID(string(run)); err != nil {
 		return err

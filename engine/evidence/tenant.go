@@ -409,6 +409,7 @@ type AdmissionRefused struct {
 	Identity  trace.Identity
 	Plan      abi.Digest
 	FlowID    abi.ID
+	Decision  *Decision // of the policy that refused it; nil where none did
 }
 
 // Refuse records a refused admission and signs a head over it.
@@ -422,9 +423,16 @@ func (t *Tenant) Refuse(a AdmissionRefused) error {
 	if err != nil {
 		return fmt.Errorf("record refusal: %w", err)
 	}
-	err = t.record(&Record{Type: TypeAdmissionRefused, AdmissionRefused: &AdmissionRefusedRecord{RequestID: a.RequestID,
-		Action: a.Action, Code: a.Code, FlowID: a.FlowID, Plan: a.Plan, Identity: a.Identity, Reasons: commitment}})
-	if err != nil {
+	records := []*Record{{Type: TypeAdmissionRefused, AdmissionRefused: &AdmissionRefusedRecord{RequestID: a.RequestID,
+		Action: a.Action, Code: a.Code, FlowID: a.FlowID, Plan: a.Plan, Identity: a.Identity, Reasons: commitment}}}
+	if d := a.Decision; d != nil && len(d.Input) <= decisionInputBytesMax {
+		decided, err := t.decisionRecord(d)
+		if err != nil {
+			return fmt.Errorf("record refusal: %w", err)
+		}
+		records = append(records, decided)
+	}
+	if err := t.record(records...); err != nil {
 		return err
 	}
 	return t.signHead()
