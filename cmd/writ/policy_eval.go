@@ -46,15 +46,21 @@ type questionFlags struct {
 func (q *questionFlags) add(a *app, cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&q.policy, "policy", "", "`DIR` of the policy (default: the one runs are asked with)")
-	flags.StringVar(&q.decision, "decision", "", "`decision` to ask: with --input its name, where a policy answers several; with --run its address, for instance arbitration@flow/0")
+	flags.StringVar(&q.decision, "decision", "", "`decision` to ask: with --input its name, where a policy answers several; with --run its address, for instance arbitration@flow/0; ledger/N is one that refused a request")
 	flags.StringVar(&q.input, "input", "", "`FILE` with the input document as JSON, or - for stdin")
 	flags.StringVar(&q.run, "run", "", "`RUN` that the decision is one of")
 	_ = cmd.RegisterFlagCompletionFunc("run", a.completeRuns)
 	_ = cmd.RegisterFlagCompletionFunc("decision", cobra.FixedCompletions(author.Names(), cobra.ShellCompDirectiveNoFileComp))
 }
 
+// refused reports whether the decision is one that no run came of.
+func (q *questionFlags) refused() bool {
+	return q.input == "" && strings.HasPrefix(q.decision, "ledger/")
+}
+
 func (q *questionFlags) check() error {
 	switch {
+	case q.refused() && q.input == "" && q.run == "":
 	case (q.input == "") == (q.run == ""):
 		return usagef("give one of --input FILE and --run RUN")
 	case q.run != "" && q.decision == "":
@@ -86,7 +92,7 @@ Exit code 1: the policy gave no valid answer.`,
 			if err := q.check(); err != nil {
 				return err
 			}
-			if save != "" && q.run == "" {
+			if save != "" && q.input != "" {
 				return usagef("--save-case makes a case of a past decision: give --run and --decision")
 			}
 			return a.policyEval(cmd.Context(), q, save)
@@ -134,8 +140,8 @@ func (a *app) pose(ctx context.Context, q questionFlags) (*review.Policy, *autho
 	var question review.Question
 	var past *engine.PolicyDecision
 	name := q.decision
-	if q.run != "" {
-		d, err := a.pastDecision(q.run, q.decision)
+	if q.run != "" || q.refused() {
+		d, err := a.pastDecision(q)
 		if err != nil {
 			return nil, nil, question, nil, err
 		}
@@ -183,20 +189,24 @@ func loadReviewed(ctx context.Context, dir, decision string) (*review.Policy, *a
 }
 
 // pastDecision reads a decision of a run whose input is retained.
-func (a *app) pastDecision(run, address string) (engine.PolicyDecision, error) {
+func (a *app) pastDecision(q questionFlags) (engine.PolicyDecision, error) {
 	store, tenant, err := a.openStore(true)
 	if err != nil {
 		return engine.PolicyDecision{}, err
 	}
 	defer store.Close()
-	id, err := findRun(tenant, run)
-	if err != nil {
-		return engine.PolicyDecision{}, err
+	var d engine.PolicyDecision
+	if q.refused() {
+		d, err = engine.FindRefused(tenant, q.decision)
+	} else {
+		var id abi.RunID
+		if id, err = findRun(tenant, q.run); err == nil {
+			d, err = engine.FindDecision(tenant, id, q.decision)
+		}
 	}
-	d, err := engine.FindDecision(tenant, id, address)
 	if err == nil && d.Input == nil {
 		err = &fault{Code: "decision_gone", Exit: exitDamaged, Hints: explainHint("decision_gone"),
-			Message: fmt.Sprintf("decision %s of run %s cannot be asked again: %s", d.Address, d.RunID, d.NotRetained)}
+			Message: fmt.Sprintf("decision %s cannot be asked again: %s", d.Address, d.NotRetained)}
 	}
 	return d, err
 }
@@ -279,7 +289,7 @@ func saveCase(file string, d *author.Decision, doc policyEvalDocument) error {
 		}
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "note: %q\ndecision: %s\n", fmt.Sprintf("%s of run %s", doc.Past.Address, doc.Past.RunID), d.Name)
+	fmt.Fprintf(&b, "note: %q\ndecision: %s\n", pastName(doc.Past.RunID, doc.Past.Address), d.Name)
 	for _, part := range []struct {
 		name string
 		doc  []byte
@@ -298,6 +308,14 @@ func saveCase(file string, d *author.Decision, doc policyEvalDocument) error {
 		return usagef("%s exists; name a new file for the case", file)
 	}
 	return nil
+}
+
+// pastName names a past decision for people.
+func pastName(run abi.RunID, address string) string {
+	if run == "" {
+		return address
+	}
+	return address + " of run " + string(run)
 }
 
 // recordedAnswer is a recorded decision in the form a policy answers in.

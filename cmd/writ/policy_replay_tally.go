@@ -122,7 +122,7 @@ func (a *app) showReplay(doc policyReplayDocument) {
 		if g.Error != "" {
 			why = g.Error
 		}
-		rows = append(rows, []string{fmt.Sprint(g.Count), g.Decision, a.word(g.From), a.word(g.To), short(why, 80), string(g.Example.RunID) + " " + safe(g.Example.Address)})
+		rows = append(rows, []string{fmt.Sprint(g.Count), g.Decision, a.word(g.From), a.word(g.To), short(why, 80), safe(pastName(g.Example.RunID, g.Example.Address))})
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(a.stdout)
@@ -135,7 +135,7 @@ func (a *app) showReplay(doc policyReplayDocument) {
 		if i == 0 {
 			fmt.Fprintln(a.stdout, "\nnot asked again:")
 		}
-		fmt.Fprintf(a.stdout, "  %s %s: %s\n", g.RunID, safe(g.Address), short(g.Why, 200))
+		fmt.Fprintf(a.stdout, "  %s: %s\n", safe(pastName(g.RunID, g.Address)), short(g.Why, 200))
 	}
 	if more := c.NotRetained + c.Unaskable - len(doc.Gaps); more > 0 {
 		fmt.Fprintf(a.stdout, "  and %d more\n", more)
@@ -143,7 +143,11 @@ func (a *app) showReplay(doc policyReplayDocument) {
 	switch {
 	case len(doc.Flips) > 0:
 		example := doc.Flips[0].Example
-		next := fmt.Sprintf("writ policy explain --run %s --decision %s", example.RunID, safe(example.Address))
+		next := "writ policy explain"
+		if example.RunID != "" {
+			next += " --run " + string(example.RunID)
+		}
+		next += " --decision " + safe(example.Address)
 		if doc.Dir != "" {
 			next += " --policy " + safe(doc.Dir)
 		}
