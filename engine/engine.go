@@ -52,10 +52,13 @@ type Config struct {
 	Now        func() time.Time
 	Rand       io.Reader
 	Principal  Principal
-	Provenance map[string]string    // versions and machine, recorded and shown, never identity
-	Jobs       int                  // guests executing at once; 0 means one per CPU
-	Progress   func(Progress)       // called from several goroutines; nil means none
-	Decided    func(PolicyDecision) // called after each decision, from several goroutines; it must not block; nil means none
+	Provenance map[string]string // versions and machine, recorded and shown, never identity
+	Jobs       int               // guests executing at once; 0 means one per CPU
+	Progress   func(Progress)    // called from several goroutines; nil means none
+	// WithFlow returns the policies of a run whose flow brings a bundle of its own,
+	// made of the archive the plan pinned. Nil refuses such runs.
+	WithFlow func(flow flow.PinnedPolicies, flowID abi.ID) (Decider, error)
+	Decided  func(PolicyDecision) // called after each decision, from several goroutines; it must not block; nil means none
 }
 
 // Progress is one thing that happened while a run goes on.

@@ -26,6 +26,7 @@ type run struct {
 	journal    *evidence.Journal
 	identity   trace.Identity
 	seed       [32]byte
+	policies   Decider // the runner's, with those the flow brings
 	clockStart int64
 	steps      map[abi.ID]*stepState
 	order      []*stepState

@@ -147,7 +147,7 @@ func (r *run) recordResult(lane trace.Lane, record trace.VerificationResult) (Ru
 // records it: the decision in its own lane, what was asked in control.
 func (r *run) arbitrate(ctx context.Context, target string, now int64, results []RuleResult) (*Arbitration, error) {
 	r.progress("arbitrate", target)
-	d, err := r.Policies.Arbitrate(ctx, r.arbitrationInput(target, now, results))
+	d, err := r.policies.Arbitrate(policies.WithSeed(ctx, policies.PolicySeed(r.seed)), r.arbitrationInput(target, now, results))
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

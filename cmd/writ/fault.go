@@ -9,6 +9,7 @@ import (
 	"github.com/writrun/writ/engine"
 	"github.com/writrun/writ/engine/evidence"
 	"github.com/writrun/writ/engine/flow"
+	"github.com/writrun/writ/policies"
 )
 
 // Exit codes of the tool; those of a run's result are the engine's.
@@ -71,6 +72,7 @@ func faultOf(err error) *fault {
 		inputs  flow.Errors
 		refused *engine.Refused
 		problem *evidence.Problem
+		policy  *policies.Refusal
 	)
 	switch {
 	case errors.As(err, &f):
@@ -82,6 +84,8 @@ func faultOf(err error) *fault {
 			Hints: append(slices.Clone(refused.Next), explainHint(refused.Code)...), Exit: exitRefused, cause: err}
 	case errors.As(err, &problem):
 		return problemFault(problem, err)
+	case errors.As(err, &policy):
+		return &fault{Code: policy.Code, Message: policy.Error(), Hints: explainHint(policy.Code), Exit: exitUsage, cause: err}
 	}
 	return &fault{Code: "failed", Message: err.Error(), Exit: exitFailed, cause: err}
 }

@@ -28,6 +28,7 @@ type planDocument struct {
 
 func (a *app) planCommand() *cobra.Command {
 	var file string
+	var p policyFlags
 	cmd := &cobra.Command{
 		Use:   "plan MANIFEST",
 		Short: "Resolve a manifest to a plan: order, modules and data by digest, budgets",
@@ -43,10 +44,11 @@ in the manifest's folder: modules and data are found from there.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeFlowFiles,
 		RunE: a.work(func(cmd *cobra.Command, args []string) error {
-			return a.plan(cmd.Context(), args[0], file)
+			return a.plan(cmd.Context(), args[0], file, p)
 		}),
 	}
 	cmd.Flags().StringVarP(&file, "out", "o", "", "write the plan to `FILE`")
+	p.registryFlag(cmd)
 	return cmd
 }
 
@@ -54,8 +56,8 @@ func completeFlowFiles(*cobra.Command, []string, string) ([]string, cobra.ShellC
 	return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-func (a *app) plan(ctx context.Context, name, file string) error {
-	in, err := resolve(ctx, name)
+func (a *app) plan(ctx context.Context, name, file string, p policyFlags) error {
+	in, err := resolve(ctx, name, p)
 	if err != nil {
 		return err
 	}
@@ -83,12 +85,12 @@ type input struct {
 }
 
 // resolve reads a manifest or a lock file and everything it names.
-func resolve(ctx context.Context, name string) (input, error) {
+func resolve(ctx context.Context, name string, p policyFlags) (input, error) {
 	data, err := readInput(name)
 	if err != nil {
 		return input{}, err
 	}
-	resolver := flow.Resolver{Root: filepath.Dir(name), Prepare: engine.Prepare}
+	resolver := flow.Resolver{Root: filepath.Dir(name), Prepare: engine.Prepare, Policies: p.readBundle}
 	if flow.IsLock(data) {
 		lock, err := flow.ParseLock(name, data)
 		if err != nil {

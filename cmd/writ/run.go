@@ -18,7 +18,6 @@ import (
 	"github.com/writrun/writ/engine/effect"
 	"github.com/writrun/writ/engine/flow"
 	"github.com/writrun/writ/guest-abi/abi"
-	"github.com/writrun/writ/policies"
 )
 
 // runFlags are the flags of run as they were given.
@@ -28,6 +27,7 @@ type runFlags struct {
 	secrets                                        []string
 	jobs                                           int
 	engine                                         string
+	policies                                       policyFlags
 	log                                            decisionLogFlags
 }
 
@@ -66,6 +66,8 @@ the same execution digest.`,
 	flags.BoolVar(&f.allowDeprecated, "allow-deprecated", false, "let a deprecated flow run")
 	flags.StringArrayVar(&f.secrets, "secret", nil, "secret for the headers the manifest binds it to: `NAME=env:VAR` or NAME=file:PATH; repeatable")
 	engineFlag(cmd, &f.engine)
+	f.policies.registryFlag(cmd)
+	f.policies.decidingFlags(cmd)
 	f.log.add(cmd)
 	flags.IntVar(&f.jobs, "jobs", 0, "`N` guests at once (default: one per CPU)")
 	return cmd
@@ -80,7 +82,7 @@ func (a *app) runFlow(ctx context.Context, name string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	in, err := resolve(ctx, name)
+	in, err := resolve(ctx, name, f.policies)
 	if err != nil {
 		return err
 	}
@@ -171,9 +173,13 @@ func readSecretFile(name string) ([]byte, error) {
 
 // execute wires an engine up and runs the request.
 func (a *app) execute(ctx context.Context, request engine.Request, secrets []effect.Secret, f runFlags) (engine.Result, error) {
-	set, err := policies.Default()
+	set, err := operatorPolicies(f.policies.operator)
 	if err != nil {
-		return engine.Result{}, fmt.Errorf("load policies: %w", err)
+		return engine.Result{}, err
+	}
+	keys, err := signingKeys(f.policies.keys)
+	if err != nil {
+		return engine.Result{}, err
 	}
 	store, tenant, err := a.openStore(false)
 	if err != nil {
@@ -197,7 +203,7 @@ func (a *app) execute(ctx context.Context, request engine.Request, secrets []eff
 	bar := a.newBar("running")
 	defer bar.end()
 	runner, err := engine.New(engine.Config{
-		Store: store, Tenant: tenant, TenantID: id, Engine: sandbox, Policies: set,
+		Store: store, Tenant: tenant, TenantID: id, Engine: sandbox, Policies: set, WithFlow: withFlow(set, keys),
 		Drivers: []effect.Driver{effect.NewHTTP(effect.HTTPConfig{})}, Secrets: secrets, Now: a.now, Rand: a.rand,
 		Principal: a.principal(), Provenance: provenance(), Jobs: f.jobs, Progress: bar.run, Decided: log.decided,
 	})

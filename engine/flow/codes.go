@@ -25,6 +25,7 @@ const (
 	CodeNotCovered      = "step_not_verified"
 	CodeRequiresNothing = "requires_nothing"
 	CodeBudgetCeiling   = "budget_above_ceiling"
+	CodePolicies        = "policies_unusable"
 	CodeMaxCost         = "max_cost_exceeded"
 	CodeDatasetState    = "dataset_state"
 	CodeDatasetMissing  = "dataset_missing"
@@ -74,6 +75,7 @@ func manifestCodes() map[string]abi.CodeDoc {
 		CodeSource:          {Cause: "Something draws on a source of entropy that the budget does not allow.", Remedy: "Add the source to entropy_budget.allowed_sources, or remove what draws on it."},
 		CodeNotCovered:      {Cause: "A step makes claims that no rule verifies.", Remedy: "Make the step the target of a rule, or state claims: false."},
 		CodeRequiresNothing: {Cause: "A step waits for a PASS, and no rule looks at anything it needs.", Remedy: "Verify a step it needs, or leave requires out."},
+		CodePolicies:        {Cause: "The bundle of policies the flow brings cannot be used, or is not the one that was pinned.", Remedy: "Mend it as the message says, or leave policies out."},
 		CodeMaxCost:         {Cause: "The fuel that verification may use in all, max_cost, is less than what its rules' own budgets add up to, or leaves nothing for a rule without one.", Remedy: "Raise max_cost, or lower the rules' budgets."},
 		CodeBudgetCeiling:   {Cause: "A budget is zero or above the ceiling this release has.", Remedy: "Choose a value in the range named."},
 		CodeDatasetState:    {Cause: "The state of a dataset does not fit the flow: frozen flows read frozen datasets, strict flows no experimental ones.", Remedy: "Freeze the dataset, or change the flow's state or level."},

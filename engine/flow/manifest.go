@@ -29,6 +29,7 @@ type Manifest struct {
 	Steps               []Step
 	Rules               []Rule
 	Arbitration         *Arbitration
+	Policies            *ManifestPolicies
 	MaxCost             uint64 // fuel of all results together; 0 means no bound beside the budgets
 
 	file   string

@@ -39,6 +39,7 @@ func (m *Manifest) read(r *reader) {
 	o.required("steps", "a flow has at least one step", func(n *node, path string) {
 		r.list(n, path, 1, StepsMax, func(n *node, path string) { m.Steps = append(m.Steps, readStep(r, n, path)) })
 	})
+	o.optional("policies", func(n *node, path string) { m.Policies = readPolicies(r, n, path) })
 	o.optional("verification", m.readVerification(r))
 	o.end()
 }
@@ -203,7 +204,7 @@ func (m *Manifest) readVerification(r *reader) func(n *node, path string) {
 		o.required("rules", "", func(n *node, path string) {
 			r.list(n, path, 0, RulesMax, func(n *node, path string) { m.Rules = append(m.Rules, readRule(r, n, path)) })
 		})
-		o.optional("arbitration", func(n *node, path string) { m.Arbitration = readArbitration(r, n, path) })
+		o.optional("arbitration", func(n *node, path string) { m.Arbitration = readArbitration(r, n, path, m.FlowID) })
 		o.optional("max_cost", func(n *node, path string) { m.MaxCost = r.integer(n, path, CodeBadValue, 1, abi.IntegerMax) })
 		o.end()
 	}
@@ -233,11 +234,11 @@ func readRule(r *reader, n *node, path string) Rule {
 	return v
 }
 
-func readArbitration(r *reader, n *node, path string) *Arbitration {
+func readArbitration(r *reader, n *node, path string, flow abi.ID) *Arbitration {
 	a := &Arbitration{}
 	o := r.object(n, path)
-	o.required("rule", "one of unanimous, quorum, strict_first_failure", func(n *node, path string) {
-		a.Rule = r.choice(n, path, ArbitrationUnanimous, ArbitrationQuorum, ArbitrationFirstFailure)
+	o.required("rule", "one of unanimous, quorum, strict_first_failure, or the entrypoint of the flow's own bundle", func(n *node, path string) {
+		a.Rule = r.choice(n, path, ArbitrationUnanimous, ArbitrationQuorum, ArbitrationFirstFailure, ArbitrationEntrypoint(flow))
 	})
 	given := false
 	o.optional("quorum_threshold", func(n *node, path string) {

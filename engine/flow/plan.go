@@ -36,7 +36,8 @@ type Plan struct {
 	Rules               []PlanRule      `json:"rules"`              // sorted by id
 	MaxCost             uint64          `json:"max_cost,omitempty"` // fuel of all results together; it is in the rules' limits
 	Arbitration         Arbitration     `json:"arbitration"`
-	Datasets            []PlanDataset   `json:"datasets"` // sorted by id
+	Policies            *PlanPolicies   `json:"policies,omitempty"` // nil: the flow brings none
+	Datasets            []PlanDataset   `json:"datasets"`           // sorted by id
 	Warnings            []string        `json:"warnings"`
 }
 
@@ -133,8 +134,16 @@ func (p *Plan) PolicyDigest(arbitration abi.Digest) abi.Digest {
 		rules = append(rules, rule{v.RuleID, v.Module.Digest, v.Config, v.Targets, v.Severity})
 	}
 	return abi.DigestOf(canonicalOf(map[string]any{
-		"rules": rules, "arbitration": p.Arbitration, "arbitration_policy": arbitration,
+		"rules": rules, "arbitration": p.Arbitration, "arbitration_policy": arbitration, "bundle": p.bundleDigest(),
 	}))
+}
+
+// bundleDigest names the bundle of policies the flow brings, or is "".
+func (p *Plan) bundleDigest() abi.Digest {
+	if p.Policies == nil {
+		return ""
+	}
+	return p.Policies.Digest
 }
 
 // canonicalOf encodes a value of this package as canonical JSON.

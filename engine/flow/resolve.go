@@ -12,10 +12,13 @@ import (
 	"github.com/writrun/writ/guest-abi/abi"
 )
 
-// Resolver is what a plan is resolved with. Both fields are required.
+// Resolver is what a plan is resolved with. Root and Prepare are required.
 type Resolver struct {
 	Root    string // folder of the manifest; relative module and data paths stay below it
 	Prepare func(wasm []byte, memoryBytesMax uint64, stackProfile string) (PreparedModule, error)
+	// Policies reads the bundle of policies of a flow: a path below root, or an
+	// OCI reference. Nil refuses flows that bring one.
+	Policies func(ctx context.Context, root *os.Root, reference, flowID string) (PinnedPolicies, error)
 }
 
 // PreparedModule is a module that may run: the bytes as they came, what was made
@@ -33,6 +36,7 @@ type PreparedModule struct {
 type Materials struct {
 	Modules  map[abi.Digest]PreparedModule // by prepared digest
 	Datasets map[abi.ID]PinnedDataset
+	Policies *PinnedPolicies // nil: the flow brings none
 }
 
 // resolution is a plan in the making.
@@ -71,6 +75,7 @@ func Resolve(ctx context.Context, m *Manifest, r Resolver) (*Plan, *Materials, e
 	s.steps(ctx)
 	s.rules(ctx)
 	s.datasets(ctx)
+	s.policies(ctx)
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
