@@ -39,6 +39,7 @@ type PolicyDecision struct {
 	Policy      abi.Digest     `json:"policy"`     // "" where it is not retained
 	InputDigest abi.Digest     `json:"input_digest"`
 	Input       []byte         `json:"-"` // canonical JSON; nil where it is not retained
+	Seed        policies.Seed  `json:"-"` // that the policy's randomness came from
 	Result      DecisionResult `json:"result"`
 	RulesFired  []string       `json:"rules_fired"`
 	Error       string         `json:"error,omitempty"`        // why the policy gave no answer
@@ -123,9 +124,10 @@ const refusedPrefix = "ledger/"
 // takeRecord takes up what the ledger keeps of what was asked.
 func (d *PolicyDecision) takeRecord(r evidence.Record) {
 	d.Entrypoint, d.Policy = r.Decision.Entrypoint, r.Decision.Policy
-	if len(r.Reasons) != 1 {
+	if len(r.Reasons) != 1 || len(r.Decision.Seed) != len(d.Seed) {
 		return
 	}
+	d.Seed = policies.Seed(r.Decision.Seed)
 	d.Input, d.NotRetained = []byte(r.Reasons[0]), ""
 	d.InputDigest = abi.DigestOf(d.Input)
 }
@@ -135,7 +137,7 @@ func refusing(asked policies.Record) *evidence.Decision {
 	if asked.Input == nil {
 		return nil
 	}
-	return &evidence.Decision{Entrypoint: asked.Entrypoint, Policy: asked.Policy, Input: asked.Input, Result: DecisionDeny}
+	return &evidence.Decision{Entrypoint: asked.Entrypoint, Policy: asked.Policy, Input: asked.Input, Seed: asked.Seed[:], Result: DecisionDeny}
 }
 
 // FindRefused returns the decision of a refused request by its address,
@@ -166,6 +168,7 @@ func RunDecisions(t *evidence.Tenant, id abi.RunID) ([]PolicyDecision, error) {
 	}
 	defer tr.Close()
 	r := decisionReader{trace: tr, inputs: map[string]trace.DecisionTrace{}}
+	r.readSeed()
 	for _, h := range tr.Headers(trace.LaneControl) {
 		if err := r.control(h); err != nil {
 			return nil, err
@@ -222,11 +225,26 @@ type decisionReader struct {
 	inputs  map[string]trace.DecisionTrace // by the address of the decision
 	missing string                         // the first payload of control that cannot be read
 	found   []PolicyDecision
+	seed    policies.Seed
+	noSeed  string // why it is not known
+}
+
+// readSeed reads the seed of the run, which that of its policies follows from.
+func (r *decisionReader) readSeed() {
+	r.noSeed = "the seed of the run is not retained"
+	var start trace.RunStart
+	headers := r.trace.Headers(trace.LaneRun)
+	if len(headers) == 0 || headers[0].Kind != trace.KindRunStart {
+		return
+	}
+	if lost, err := r.read(headers[0], &start); err == nil && lost == "" && len(start.Seed) == len(r.seed) {
+		r.seed, r.noSeed = policies.PolicySeed([32]byte(start.Seed)), ""
+	}
 }
 
 func (r *decisionReader) begin(h trace.Header) PolicyDecision {
 	known := r.trace.Summary()
-	return PolicyDecision{RunID: known.RunID, FlowID: known.FlowID, Address: h.Address().String(), At: time.Unix(0, h.AtNanos).UTC()}
+	return PolicyDecision{RunID: known.RunID, FlowID: known.FlowID, Address: h.Address().String(), At: time.Unix(0, h.AtNanos).UTC(), Seed: r.seed}
 }
 
 // control takes up the authority's decision, and what arbitrations were asked.
@@ -242,7 +260,7 @@ func (r *decisionReader) control(h trace.Header) error {
 		if d.NotRetained = lost; lost == "" {
 			d.Entrypoint, d.Policy, d.InputDigest = p.Entrypoint, p.Policy, p.Input
 			d.Result = DecisionResult{Decision: allowed(p.Allow), Reasons: p.Reasons}
-			d.keepInput(p.InputDocument)
+			d.keepInput(p.InputDocument, r.noSeed)
 		}
 		r.found = append(r.found, d)
 	case trace.KindDecisionTrace:
@@ -274,7 +292,7 @@ func (r *decisionReader) arbitration(h trace.Header) error {
 	switch about, ok := r.inputs[d.Address]; {
 	case ok:
 		d.RulesFired, d.Error = about.RulesFired, about.Error
-		d.keepInput(about.InputDocument)
+		d.keepInput(about.InputDocument, r.noSeed)
 	case d.NotRetained == "":
 		d.NotRetained = cmp.Or(r.missing, "the input is not retained")
 	}
@@ -283,9 +301,11 @@ func (r *decisionReader) arbitration(h trace.Header) error {
 }
 
 // keepInput takes the document a policy got, if it is the one it got.
-func (d *PolicyDecision) keepInput(doc []byte) {
+func (d *PolicyDecision) keepInput(doc []byte, noSeed string) {
 	switch {
 	case d.NotRetained != "":
+	case noSeed != "":
+		d.NotRetained = noSeed
 	case len(doc) == 0:
 		d.NotRetained = "the input is not retained"
 	case abi.DigestOf(doc) != d.InputDigest:
@@ -316,7 +336,7 @@ func (r *decisionReader) read(h trace.Header, to any) (lost string, err error) {
 // no run came of it.
 func (r *run) decided(id abi.RunID, address string, asked policies.Record, result DecisionResult, err error) {
 	d := PolicyDecision{RunID: id, Address: address, At: r.Now().UTC(), FlowID: r.plan.FlowID, Entrypoint: asked.Entrypoint, Policy: asked.Policy,
-		InputDigest: asked.InputDigest, Input: asked.Input, Result: result, RulesFired: asked.RulesFired}
+		InputDigest: asked.InputDigest, Input: asked.Input, Seed: asked.Seed, Result: result, RulesFired: asked.RulesFired}
 	if err != nil {
 		d.Error = err.Error()
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/writrun/writ/guest-abi/abi"
@@ -27,6 +28,7 @@ func AskAgain(ctx context.Context, set *policies.Set, d PolicyDecision) (Asked, 
 	if d.Input == nil {
 		return Asked{}, fmt.Errorf("ask decision %s of run %s again: %s", d.Address, d.RunID, d.NotRetained)
 	}
+	ctx = policies.WithSeed(ctx, d.Seed)
 	switch DecisionName(d.Entrypoint) {
 	case policies.DecisionAuthority:
 		return authorizeAgain(ctx, set, d)
@@ -86,12 +88,44 @@ func authorizeAgain(ctx context.Context, set *policies.Set, d PolicyDecision) (A
 		return Asked{}, err
 	}
 	if in.Policy != nil && set.Flow() == nil {
+		if !slices.Contains(in.Policy.Decisions, policies.DecisionAuthority) {
+			return operatorAgain(ctx, set, d, in)
+		}
 		return Asked{}, fmt.Errorf("ask decision %s of run %s again: the flow brought policies of its own, %s, which are not at hand", d.Address, d.RunID, in.Policy.Digest)
 	}
 	got, err := set.Authority(ctx, in)
 	asked := Asked{Policy: got.Record.Policy, RulesFired: got.Record.RulesFired,
 		Result: DecisionResult{Decision: allowed(got.Allow), Reasons: got.Reasons}}
 	if err == nil {
+		return asked, nil
+	}
+	if ctx.Err() != nil {
+		return asked, context.Cause(ctx)
+	}
+	asked.Error = err.Error()
+	asked.Result = DecisionResult{Decision: DecisionDeny, Reasons: []string{reasonAuthorityUndecided}}
+	return asked, nil
+}
+
+// operatorAgain asks the operator alone, over a document that describes the
+// bundle of a flow whose authority nobody asked.
+func operatorAgain(ctx context.Context, set *policies.Set, d PolicyDecision, in policies.AuthorityInput) (Asked, error) {
+	got, err := set.Ask(ctx, policies.Record{Entrypoint: policies.AuthorityEntrypoint, Input: d.Input, InputDigest: d.InputDigest, Now: in.Now, Seed: d.Seed})
+	asked := Asked{Policy: got.Policy, RulesFired: got.RulesFired}
+	for _, q := range policies.Questions() {
+		if err == nil && q.Name == policies.DecisionAuthority {
+			err = q.CheckResult(got.Result)
+		}
+	}
+	var answer struct {
+		Allow   bool     `json:"allow"`
+		Reasons []string `json:"reasons"`
+	}
+	if err == nil {
+		err = json.Unmarshal(got.Result, &answer)
+	}
+	if err == nil {
+		asked.Result = DecisionResult{Decision: allowed(answer.Allow), Reasons: answer.Reasons}
 		return asked, nil
 	}
 	if ctx.Err() != nil {
