@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -149,6 +150,7 @@ func (a *app) pose(ctx context.Context, q questionFlags) (*review.Policy, *autho
 		if question, err = review.QuestionOf(d.Input); err != nil {
 			return nil, nil, question, nil, refusalFault(err)
 		}
+		question.Seed = d.Seed
 	} else {
 		input, err := a.readDocument(q.input)
 		if err != nil {
@@ -159,6 +161,9 @@ func (a *app) pose(ctx context.Context, q questionFlags) (*review.Policy, *autho
 		}
 	}
 	p, d, err := loadReviewed(ctx, q.policy, name)
+	if err == nil && past != nil && p.FlowID == "" && strings.HasPrefix(past.Entrypoint, "data.flow") {
+		err = usagef("the decision is one of the flow's own policy, which stands in place of the operator's; name it with --policy DIR")
+	}
 	if err == nil && past != nil && p.FlowID != "" && p.FlowID != string(past.FlowID) {
 		err = usagef("%s is the policy of flow %s, and the decision is one of flow %s", q.policy, p.FlowID, past.FlowID)
 	}
@@ -178,6 +183,11 @@ func loadReviewed(ctx context.Context, dir, decision string) (*review.Policy, *a
 		return p, &p.Decisions[0], nil
 	}
 	p, err := review.Load(ctx, dir)
+	if sub := decisionFolders(dir)[decision]; err != nil && sub != "" {
+		if own, subErr := review.Load(ctx, sub); subErr == nil {
+			p, err = own, nil
+		}
+	}
 	if err != nil {
 		return nil, nil, policyFault(err)
 	}
@@ -243,6 +253,11 @@ func loadAsked(ctx context.Context, dir string) (*askedPolicy, error) {
 		return &askedPolicy{set: set, decisions: author.Names()}, err
 	}
 	checked, err := author.Load(ctx, dir)
+	if folders := decisionFolders(dir); err != nil && len(folders) > 0 {
+		if set, treeErr := loadOperator(folders); treeErr == nil {
+			return &askedPolicy{set: set, decisions: slices.Sorted(maps.Keys(folders))}, nil
+		}
+	}
 	if err != nil {
 		return nil, policyFault(err)
 	}
@@ -259,10 +274,13 @@ func loadAsked(ctx context.Context, dir string) (*askedPolicy, error) {
 		p.set, err = set.WithFlow(bundle)
 		return p, err
 	}
-	p.set, p.digest, err = loadOperator(dir, p.decisions[0])
-	if err != nil {
+	if p.set, err = loadOperator(map[string]string{p.decisions[0]: dir}); err != nil {
 		return nil, refusalFault(err)
 	}
+	p.digest = map[string]func() abi.Digest{
+		policies.DecisionAuthority: p.set.AuthorityDigest, policies.DecisionArbitration: p.set.ArbitrationDigest,
+		policies.DecisionReplay: p.set.ReplayDigest, policies.DecisionStanding: p.set.StandingDigest,
+	}[p.decisions[0]]()
 	return p, nil
 }
 
@@ -290,6 +308,9 @@ func saveCase(file string, d *author.Decision, doc policyEvalDocument) error {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "note: %q\ndecision: %s\n", pastName(doc.Past.RunID, doc.Past.Address), d.Name)
+	if doc.input.Seed != (policies.Seed{}) {
+		fmt.Fprintf(&b, "seed: \"%x\"\n", doc.input.Seed[:])
+	}
 	for _, part := range []struct {
 		name string
 		doc  []byte

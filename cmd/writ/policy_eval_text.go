@@ -4,31 +4,39 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/writrun/writ/engine"
-	"github.com/writrun/writ/guest-abi/abi"
 	"github.com/writrun/writ/policies"
+	"github.com/writrun/writ/policies/author"
 	"github.com/writrun/writ/policies/review"
 )
 
-// loadOperator reads the policy of a folder in place of one default.
-func loadOperator(dir, decision string) (*policies.Set, abi.Digest, error) {
+// loadOperator reads the policies of folders in place of the defaults.
+func loadOperator(folders map[string]string) (*policies.Set, error) {
 	var c policies.Config
-	folder := map[string]*fs.FS{
+	for decision, to := range map[string]*fs.FS{
 		policies.DecisionAuthority: &c.Authority, policies.DecisionArbitration: &c.Arbitration,
 		policies.DecisionReplay: &c.Replay, policies.DecisionStanding: &c.Standing,
-	}[decision]
-	*folder = os.DirFS(dir)
-	set, err := policies.Load(c)
-	if err != nil {
-		return nil, "", err
+	} {
+		if dir := folders[decision]; dir != "" {
+			*to = os.DirFS(dir)
+		}
 	}
-	digest := map[string]func() abi.Digest{
-		policies.DecisionAuthority: set.AuthorityDigest, policies.DecisionArbitration: set.ArbitrationDigest,
-		policies.DecisionReplay: set.ReplayDigest, policies.DecisionStanding: set.StandingDigest,
-	}[decision]
-	return set, digest(), nil
+	return policies.Load(c)
+}
+
+// decisionFolders are the folders named for decisions in an operator's folder.
+func decisionFolders(dir string) map[string]string {
+	folders := map[string]string{}
+	for _, decision := range author.Names() {
+		sub := filepath.Join(dir, decision)
+		if info, err := os.Stat(sub); err == nil && info.IsDir() {
+			folders[decision] = sub
+		}
+	}
+	return folders
 }
 
 func (a *app) showEval(doc policyEvalDocument) {
