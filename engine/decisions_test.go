@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/writrun/writ/engine"
+	"github.com/writrun/writ/guest-abi/abi"
 	"github.com/writrun/writ/policies"
 )
 
@@ -275,5 +277,53 @@ func TestAskAgainRefusesAnotherDocument(t *testing.T) {
 	}
 	if _, err := engine.AskAgain(t.Context(), w.policy, d); err != nil {
 		t.Errorf("unchanged: %v", err)
+	}
+}
+
+func TestAskAgainDrawsTheSame(t *testing.T) {
+	w := newWorld(t)
+	var err error
+	w.policy, err = policies.Load(policies.Config{Arbitration: fstest.MapFS{"p.rego": {Data: []byte(`package writ.arbitration
+
+default decision := {"decision": "ESCALATE", "reasons": ["none"], "permissive": false}
+
+decision := {"decision": "FAIL", "reasons": [sprintf("drew %d at %d", [rand.intn("x", 1000000), time.now_ns()])], "permissive": false} if input.action == "arbitrate"
+`)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	judged(w, passes)
+	for _, d := range w.decisionsOf() {
+		got, err := engine.AskAgain(t.Context(), w.policy, d)
+		if diff := cmp.Diff(d.Result, got.Result); diff != "" || err != nil {
+			t.Errorf("%s: %v, result (-want +got):\n%s", d.Address, err, diff)
+		}
+	}
+}
+
+// An operator's policy can be asked again of a flow that brought policies, unless
+// its answer was combined with theirs.
+func TestAskAgainOfAFlowWithPolicies(t *testing.T) {
+	w := newWorld(t)
+	judged(w, passes)
+	for _, c := range []struct {
+		decisions []string
+		askable   bool
+	}{{[]string{"arbitration"}, true}, {[]string{"arbitration", "authority"}, false}} {
+		d := w.decisionsOf()[0]
+		var in policies.AuthorityInput
+		if err := json.Unmarshal(d.Input, &in); err != nil {
+			t.Fatal(err)
+		}
+		in.Policy = &policies.AuthorityPolicy{Origin: "folder", Digest: d.Policy, Decisions: c.decisions}
+		var err error
+		if d.Input, err = abi.EncodeMessage(in); err != nil {
+			t.Fatal(err)
+		}
+		d.InputDigest = abi.DigestOf(d.Input)
+		got, err := engine.AskAgain(t.Context(), w.policy, d)
+		if (err == nil) != c.askable || err == nil && got.Result.Decision != engine.DecisionAllow {
+			t.Errorf("%v: %+v, %v", c.decisions, got, err)
+		}
 	}
 }
