@@ -327,3 +327,17 @@ func TestAskAgainOfAFlowWithPolicies(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkAskAgain is what one past decision of a replay costs.
+func BenchmarkAskAgain(b *testing.B) {
+	w := newWorld(b)
+	judged(w, passes, passes, fails)
+	d := w.decisionsOf()[1]
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := engine.AskAgain(b.Context(), w.policy, d); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
+}

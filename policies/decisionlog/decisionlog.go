@@ -6,6 +6,10 @@
 // bounded, and what does not fit or cannot be delivered is dropped and counted.
 // An input leaves only if that was asked for, and then without what is to be
 // erased. The record of a run is elsewhere; this is a copy for other eyes.
+//
+// OPA's own log is a plugin of its server, with a configuration, a manager and
+// status reports that a single decision has no use for; what is kept of it is the
+// form of its events and chunks, and of its paths to erase.
 package decisionlog
 
 import (
