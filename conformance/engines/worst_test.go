@@ -74,16 +74,16 @@ var (
 // nested appends blocks as deep as may be, each with a piece of code in it.
 func nested(op byte, inner func(c *code, i int)) func(*code, int) {
 	return func(c *code, size int) {
-		end := len(*c) + size
-		for len(*c)+nesting*64 < end {
-			for i := range nesting - 1 {
+		end, depth := len(*c)+size, min(nesting-1, size/64)
+		for len(*c)+depth*24 < end {
+			for i := range depth {
 				if op == opIf {
 					c.op(opLocalGet, 0)
 				}
 				c.op(op, noType)
 				inner(c, i)
 			}
-			for range nesting - 1 {
+			for range depth {
 				c.op(opEnd)
 			}
 		}
@@ -92,17 +92,17 @@ func nested(op byte, inner func(c *code, i int)) func(*code, int) {
 
 // tables appends the largest br_tables there may be, out of the deepest nesting.
 func tables(c *code, size int) {
-	end := len(*c) + size
-	for len(*c)+4*nesting+2*targets+1000 < end {
-		for range nesting - 1 {
+	end, depth, count := len(*c)+size, min(nesting-1, size/8), min(targets, size/8)
+	for len(*c)+3*depth+2*count+depth/4+16 < end {
+		for range depth {
 			c.op(opBlock, noType)
 		}
 		c.op(opLocalGet, 0, opBrTable)
-		c.u(targets - 1)
-		for i := range uint64(targets) {
-			c.u(i % (nesting - 1))
+		c.u(uint64(count - 1))
+		for i := range count {
+			c.u(uint64(i % depth))
 		}
-		for i := range nesting - 1 {
+		for i := range depth {
 			c.op(opEnd)
 			if i%64 == 0 {
 				assign(c, i+1, 0x6a)
