@@ -90,16 +90,23 @@ func (r *Runner) refuseOver(d *evidence.Decision, req Request, code string, reas
 }
 
 // admit decides whether req may run and makes the admission durable.
-func (r *Runner) admit(ctx context.Context, req Request) (*run, error) {
+func (r *Runner) admit(ctx context.Context, req Request) (n *run, err error) {
 	if err := r.check(req); err != nil {
 		return nil, err
 	}
-	n, err := r.newRun(req)
+	if n, err = r.newRun(req); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			n.closeModules()
+		}
+	}()
+	decision, err := r.authorize(ctx, n)
 	if err != nil {
 		return nil, err
 	}
-	decision, err := r.authorize(ctx, n)
-	if err != nil {
+	if err := r.compile(ctx, n); err != nil {
 		return nil, err
 	}
 	var changed *changedError
@@ -133,6 +140,21 @@ func (r *Runner) admit(ctx context.Context, req Request) (*run, error) {
 		n.decided(n.id, a, further, DecisionResult{Decision: allowed(decision.Allow), Reasons: decision.Reasons}, nil)
 	}
 	return n, err
+}
+
+// compile compiles what n runs, so that no run is admitted that cannot begin. What
+// the engine says of a module it cannot compile is for the caller, not for the
+// ledger.
+func (r *Runner) compile(ctx context.Context, n *run) error {
+	m, err := n.compile(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return r.refuse(n.req, "compile", []string{fmt.Sprintf("module %s %s could not be compiled", m.Metadata.Name, m.Original)},
+			err.Error(), "use another engine, or smaller functions")
+	}
+	return nil
 }
 
 // provenance is the caller's, and the engine.

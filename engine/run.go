@@ -86,9 +86,6 @@ func (r *run) attempt(ctx context.Context) (Result, error) {
 	if err := r.begin(); err != nil {
 		return Result{}, err
 	}
-	if err := r.compile(ctx); err != nil {
-		return Result{}, err
-	}
 	if err := r.allSteps(ctx); err != nil {
 		return Result{}, err
 	}
@@ -124,18 +121,19 @@ func (r *run) slot(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// compile compiles every module of the plan once.
-func (r *run) compile(ctx context.Context) error {
+// compile compiles every module of the plan once. With an error it returns the
+// module that cannot be compiled.
+func (r *run) compile(ctx context.Context) (flow.PreparedModule, error) {
 	for _, digest := range slices.Sorted(maps.Keys(r.req.Materials.Modules)) {
 		m := r.req.Materials.Modules[digest]
 		r.progress("compile", string(m.Metadata.Name))
 		c, err := r.Engine.Compile(ctx, &prepare.Prepared{Profile: prepare.Profile + "/" + r.plan.StackProfile, Wasm: m.PreparedBytes, Digest: m.Prepared, Original: m.Original})
 		if err != nil {
-			return fmt.Errorf("compile module %s: %w", m.Original, err)
+			return m, err
 		}
 		r.compiled[m.Prepared] = c
 	}
-	return nil
+	return flow.PreparedModule{}, nil
 }
 
 func (r *run) closeModules() {

@@ -108,7 +108,7 @@ what "writ schema" prints. An error is the document of schema "error".`,
 		_ = root.RegisterFlagCompletionFunc(name, cobra.FixedCompletions([]string{outputText, outputJSON}, cobra.ShellCompDirectiveNoFileComp))
 	}
 	root.AddCommand(a.initCommand(), a.planCommand(), a.runCommand(), a.listCommand(), a.inspectCommand(),
-		a.explainCommand(), a.moduleCommand(), a.policyCommand(), a.storeCommand(), a.schemaCommand(), a.versionCommand())
+		a.explainCommand(), a.moduleCommand(), a.policyCommand(), a.storeCommand(), a.schemaCommand(), a.versionCommand(), a.compileCommand())
 	return root
 }
 

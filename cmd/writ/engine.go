@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
-	"path/filepath"
+	"errors"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/writrun/writ/host"
 	"github.com/writrun/writ/host/wasmtime"
@@ -14,24 +16,22 @@ import (
 
 // engineChoice is an engine guests can run on.
 type engineChoice struct {
-	name string
-	open func(ctx context.Context, cacheDir string) (host.Engine, error)
+	name     string
+	compiles bool                                                            // into code that is kept
+	open     func(ctx context.Context, cacheDir string) (host.Engine, error) // of an engine that compiles, a keeper
 }
 
 // engineChoices lists the engines, the default first. One that this build lacks
 // is listed as well: choosing it says how to get it.
 func engineChoices() []engineChoice {
 	return []engineChoice{
-		{"wazero", func(ctx context.Context, dir string) (host.Engine, error) {
+		{"wazero", true, func(ctx context.Context, dir string) (host.Engine, error) {
 			return wazero.New(ctx, wazero.Config{CacheDir: dir})
 		}},
-		{"wazero-interpreter", func(ctx context.Context, _ string) (host.Engine, error) {
+		{"wazero-interpreter", false, func(ctx context.Context, _ string) (host.Engine, error) {
 			return wazero.New(ctx, wazero.Config{Interpreter: true})
 		}},
-		{"wasmtime", func(ctx context.Context, dir string) (host.Engine, error) {
-			if dir != "" {
-				dir = filepath.Join(dir, "wasmtime")
-			}
+		{"wasmtime", true, func(ctx context.Context, dir string) (host.Engine, error) {
 			return wasmtime.New(ctx, wasmtime.Config{CacheDir: dir})
 		}},
 	}
@@ -60,7 +60,7 @@ func (a *app) newEngine(ctx context.Context, name string) (host.Engine, error) {
 		if c.name != name {
 			continue
 		}
-		e, err := c.open(ctx, a.cacheDir())
+		e, err := a.openEngine(ctx, c)
 		if err == nil {
 			return e, nil
 		}
@@ -75,4 +75,36 @@ func (a *app) newEngine(ctx context.Context, name string) (host.Engine, error) {
 	f := usagef("--engine %q is not an engine", name)
 	f.Hints = []string{"choose one of " + strings.Join(engineNames(), ", ")}
 	return nil, f
+}
+
+// openEngine opens an engine and bounds its compilations. Where code cannot be
+// kept between processes, it is kept for this one.
+func (a *app) openEngine(ctx context.Context, c engineChoice) (host.Engine, error) {
+	dir, scratch := a.cacheDir(), false
+	if dir == "" || !writable(dir) {
+		made, err := os.MkdirTemp("", "writ-cache-")
+		if err != nil {
+			return nil, err
+		}
+		dir, scratch = made, true
+	}
+	e, err := c.open(ctx, dir)
+	if err != nil {
+		if scratch {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+		return nil, err
+	}
+	if k, ok := e.(keeper); ok && c.compiles {
+		return boundCompile(k, dir, scratch), nil
+	}
+	return e, nil
+}
+
+// writable reports whether a file can be made in dir, or dir itself.
+func writable(dir string) bool {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return false
+	}
+	return unix.Access(dir, unix.W_OK|unix.X_OK) == nil
 }

@@ -124,6 +124,15 @@ func (d *Dir) Store(key string, code []byte) error {
 	return d.trim()
 }
 
+// Has reports whether there is a file under key, checked or not.
+func (d *Dir) Has(key string) bool {
+	if d == nil || d.problem != nil {
+		return false
+	}
+	_, err := os.Lstat(d.file(key))
+	return err == nil
+}
+
 // Remove forgets what is stored under key.
 func (d *Dir) Remove(key string) {
 	if d != nil {

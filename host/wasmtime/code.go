@@ -29,12 +29,24 @@ type signature struct {
 
 func (c *code) close() { c.module.Close() }
 
+// key names the kept code of p.
+func (e *Engine) key(p *prepare.Prepared) string {
+	return codecache.Key(engineName, Version, e.machine, settingsText, string(p.Digest))
+}
+
+// Kept reports whether Compile will find p compiled.
+func (e *Engine) Kept(p *prepare.Prepared) bool {
+	e.modules.mu.Lock()
+	defer e.modules.mu.Unlock()
+	return e.modules.modules[p.Digest] != nil || e.cache.Has(e.key(p))
+}
+
 // translate compiles p, or loads what was compiled of it before. Loading runs
 // nothing, but believes what it reads, so nothing gets there unchecked.
 func (e *Engine) translate(p *prepare.Prepared) (*code, error) {
 	var key string
 	if e.cache != nil {
-		key = codecache.Key(engineName, Version, e.machine, settingsText, string(p.Digest))
+		key = e.key(p)
 		if kept, ok := e.cache.Load(key); ok {
 			if m, err := wasmtime.NewModuleDeserialize(e.engine, kept); err == nil {
 				return newCode(m), nil

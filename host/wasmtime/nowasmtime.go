@@ -34,5 +34,8 @@ func (e *Engine) Compile(context.Context, *prepare.Prepared) (host.Compiled, err
 	return nil, errUnavailable
 }
 
+// Kept is false.
+func (e *Engine) Kept(*prepare.Prepared) bool { return false }
+
 // Close does nothing.
 func (e *Engine) Close(context.Context) error { return nil }

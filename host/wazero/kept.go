@@ -72,6 +72,14 @@ func (k *keptCode) close() error {
 	return k.stage.Close()
 }
 
+// key names the kept code of p.
+func (k *keptCode) key(p *prepare.Prepared) string {
+	return codecache.Key("wazero", Version, filepath.Base(k.folder), k.machine, settingsText, string(p.Digest))
+}
+
+// has reports whether code of p is kept.
+func (k *keptCode) has(p *prepare.Prepared) bool { return k != nil && k.cache.Has(k.key(p)) }
+
 // compiling calls compile with the kept code of p where wazero finds it, and
 // keeps what is new. Nothing that goes wrong here fails the compilation.
 func (k *keptCode) compiling(p *prepare.Prepared, compile func() (wazero.CompiledModule, error)) (wazero.CompiledModule, error) {
@@ -80,7 +88,7 @@ func (k *keptCode) compiling(p *prepare.Prepared, compile func() (wazero.Compile
 	}
 	_ = os.MkdirAll(k.folder, 0o700) // whoever cleaned the cache up may have taken it
 	defer k.clear()
-	key := codecache.Key("wazero", Version, filepath.Base(k.folder), k.machine, settingsText, string(p.Digest))
+	key := k.key(p)
 	found := k.unpack(key)
 	compiled, err := compile()
 	if err != nil {

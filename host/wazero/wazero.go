@@ -89,6 +89,13 @@ func (e *Engine) Name() string { return e.name }
 // Version returns [Version].
 func (e *Engine) Version() string { return Version }
 
+// Kept reports whether Compile will find p compiled.
+func (e *Engine) Kept(p *prepare.Prepared) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.modules[p.Digest] != nil || e.kept.has(p)
+}
+
 // Close releases everything. Instances must have been closed.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
