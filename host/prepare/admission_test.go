@@ -101,7 +101,7 @@ func limitCases() []admissionCase {
 		{"nesting of 4,097", body(strings.Repeat("block ", 4097) + strings.Repeat("end ", 4097)), []string{codeAboveLimit}},
 		{"br_table of 8,192", body(`(br_table ` + strings.Repeat("0 ", 8193) + `(i32.const 0))`), nil},
 		{"br_table of 8,193", body(`(br_table ` + strings.Repeat("0 ", 8194) + `(i32.const 0))`), []string{codeAboveLimit}},
-		{"a body of loops", body(strings.Repeat("loop end ", 50_000)), nil},
+		{"a body of loops", body(strings.Repeat("loop end ", 50_000)), []string{codeAboveLimit}},
 		{"a body of loops that grows too long", body(strings.Repeat("loop end ", 150_000)), []string{codeAboveLimit}},
 		{"a body above the limit", body(strings.Repeat("nop ", 512<<10)), []string{codeAboveLimit}},
 	}
@@ -326,5 +326,53 @@ func TestInfo(t *testing.T) {
 	}
 	if _, err := Prepare(p.Wasm, Options{}); !slices.Contains(codesOf(err), codeReservedName) {
 		t.Errorf("a prepared module was prepared again: %v", err)
+	}
+}
+
+// TestActiveSegmentsAreDropped: an active data segment is empty once the module
+// runs, also where the engine forgets to drop it; a passive one is not.
+func TestActiveSegmentsAreDropped(t *testing.T) {
+	for _, c := range []struct {
+		name, segments, body string
+		trap                 bool
+	}{
+		{"init of an active one", `(data (i32.const 0) "abc")`, `(memory.init 0 (i32.const 8) (i32.const 0) (i32.const 3))`, true},
+		{"init of none of it", `(data (i32.const 0) "abc")`, `(memory.init 0 (i32.const 8) (i32.const 0) (i32.const 0))`, false},
+		{"drop of an active one", `(data (i32.const 0) "abc")`, `(data.drop 0) (data.drop 0)`, false},
+		{"init of a passive one", `(data "abc")`, `(memory.init 0 (i32.const 8) (i32.const 0) (i32.const 3))`, false},
+		{"init of a dropped one", `(data "abc")`, `(data.drop 0) (memory.init 0 (i32.const 8) (i32.const 0) (i32.const 3))`, true},
+		{"both kinds", `(data (i32.const 0) "abc") (data "defg")`, `(data.drop 0) (memory.init 1 (i32.const 8) (i32.const 0) (i32.const 4))`, false},
+	} {
+		wasm := wat(t, `(module (memory 1) `+c.segments+` (func (export "run") `+c.body+`))`)
+		for engine := range engines {
+			if _, _, err := invoke(t, engine, wasm, 1<<40, FuelSlice); (err != nil) != c.trap {
+				t.Errorf("%s on the %s: error %v", c.name, engine, err)
+			}
+		}
+	}
+}
+
+// TestWorkIsBounded: modules that would keep compilers busy are refused.
+func TestWorkIsBounded(t *testing.T) {
+	repeated := func(s string, n int) string { return strings.Repeat(s, n) }
+	for _, c := range []struct {
+		name, functions string
+		limit           string // "" if it is admitted
+	}{
+		{"blocks in a row", `(func ` + repeated(`(block)`, 20_000) + `)`, ""},
+		{"more blocks", `(func ` + repeated(`(block)`, 23_000) + `)`, "compile_work_max"},
+		{"loops in a row", `(func ` + repeated(`(loop)`, 3_000) + `)`, ""},
+		{"more loops", `(func ` + repeated(`(loop)`, 3_200) + `)`, "compile_work_max"},
+		{"loops over functions", repeated(`(func `+repeated(`(loop)`, 100)+`)`, 900), ""},
+		{"loops over more functions", repeated(`(func `+repeated(`(loop)`, 100)+`)`, 1_100), "compile_work_max"},
+		{"ifs over locals", `(func (local ` + repeated(`i64 `, 4_000) + `) ` + repeated(`(if (i32.const 1) (then))`, 2_000) + `)`, ""},
+		{"more ifs over locals", `(func (local ` + repeated(`i64 `, 4_000) + `) ` + repeated(`(if (i32.const 1) (then))`, 2_500) + `)`, "compile_work_max"},
+		{"bulk instructions", repeated(`(func `+repeated(`(memory.fill (i32.const 0) (i32.const 0) (i32.const 0))`, 10_000)+`)`, 10), ""},
+		{"more bulk instructions", repeated(`(func `+repeated(`(memory.fill (i32.const 0) (i32.const 0) (i32.const 0))`, 10_000)+`)`, 11), "bulk_instructions_max"},
+	} {
+		_, err := prepare(wat(t, `(module (memory 1) `+c.functions+`)`), anything)
+		if c.limit == "" && err != nil || c.limit != "" && (err == nil || !strings.Contains(err.Error(), c.limit)) {
+			t.Errorf("%s: %v, want a refusal by %q", c.name, err, c.limit)
+		}
 	}
 }

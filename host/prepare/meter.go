@@ -19,19 +19,20 @@ const (
 type editKind uint8
 
 const (
-	editIndex  editKind = iota // a function index in place of the original one
-	editLabel                  // a label, value before preparation, of a branch out of the loops inside loop to
-	editCharge                 // take value units of fuel; nothing where value is zero
-	editEntry                  // the charge at the start of a body
-	editHeader                 // the charge at a loop header
-	editCheck                  // call refill if the fuel is below zero
-	editHelper                 // call helper number value, which charges by the operand on top of the stack
-	editLoop                   // before a loop whose header ends at value
-	editEnd                    // after the end of a loop
-	editGroups                 // the number of local groups, value without those added
-	editLocals                 // the local groups added
-	editCall                   // tell the function called what is left of the stack budget
-	editNaN                    // make the operand on top canonical, as site number to says
+	editIndex   editKind = iota // a function index in place of the original one
+	editLabel                   // a label, value before preparation, of a branch out of the loops inside loop to
+	editCharge                  // take value units of fuel; nothing where value is zero
+	editEntry                   // the charge at the start of a body
+	editHeader                  // the charge at a loop header
+	editCheck                   // call refill if the fuel is below zero
+	editHelper                  // call helper number value, which charges by the operand on top of the stack
+	editLoop                    // before a loop whose header ends at value
+	editEnd                     // after the end of a loop
+	editGroups                  // the number of local groups, value without those added
+	editLocals                  // the local groups added
+	editCall                    // tell the function called what is left of the stack budget
+	editSegment                 // the empty data segment in place of an active one
+	editNaN                     // make the operand on top canonical, as site number to says
 )
 
 // edit replaces the bytes from at to end of the original.
@@ -73,6 +74,9 @@ type body struct {
 	frameSlots uint64 // what a call of the body takes from the stack budget
 	runs       bool   // the body calls something, if only a helper
 	frames     bool   // the body calls a function that may call others
+	blocks     uint64 // blocks and arms of ifs
+	leaving    uint64 // calls before which the fuel is looked at
+	lengths    uint64 // instructions that pay by their length
 
 	// Set by settle.
 	total uint64         // of all charges
@@ -182,6 +186,7 @@ type meter struct {
 func (t *meter) start(groups span, count uint32, locals []byte, params, pos int) {
 	t.edits, t.loops, t.stack = t.edits[:0], t.loops[:0], t.stack[:0]
 	t.loop, t.locals, t.runs, t.frames = noLoop, len(locals), false, false
+	t.blocks, t.leaving, t.lengths = 0, 0, 0
 	t.floats.start(locals, params)
 	t.add(edit{at: groups.start, end: groups.end, kind: editGroups, value: uint64(count)})
 	t.add(edit{at: pos, end: pos, kind: editLocals})
@@ -223,6 +228,7 @@ func (t *meter) next(pos int, dead bool) {
 
 // enter begins the frame of the instruction at, whose body begins at pos.
 func (t *meter) enter(op byte, at, pos int, params, dead bool) {
+	t.blocks++
 	f := meterFrame{active: t.top().active, lowest: len(t.stack), around: t.loop, dead: dead || t.top().dead}
 	switch {
 	case f.dead:
@@ -240,6 +246,7 @@ func (t *meter) enter(op byte, at, pos int, params, dead bool) {
 
 // elseArm begins the second arm of an if at pos.
 func (t *meter) elseArm(pos int) {
+	t.blocks++
 	if f := t.top(); !f.dead {
 		f.active = t.block(pos, t.stack[len(t.stack)-2].active)
 	}
@@ -319,6 +326,7 @@ func (t *meter) runsOther() {
 // leaves has the fuel looked at before the instruction at pos.
 func (t *meter) leaves(pos int, dead bool) {
 	if !dead && !t.top().dead {
+		t.leaving++
 		t.add(edit{at: pos, end: pos, kind: editCheck})
 	}
 }
@@ -330,6 +338,15 @@ func (t *meter) label(s span, depth, target uint32) {
 	}
 }
 
+// segment notes the index at s of an active data segment, if there is one.
+func (t *meter) segment(s span) {
+	if s == (span{}) {
+		return
+	}
+	t.m.dropsActive = true
+	t.add(edit{at: s.start, end: s.end, kind: editSegment})
+}
+
 // function notes a function index at s.
 func (t *meter) function(s span, index uint32) {
 	t.add(edit{at: s.start, end: s.end, kind: editIndex, value: uint64(t.m.moved(index))})
@@ -338,6 +355,7 @@ func (t *meter) function(s span, index uint32) {
 // length has a helper charge for the instruction at pos by its length operand.
 func (t *meter) length(pos int, helper uint64, dead bool) {
 	if !dead && !t.top().dead {
+		t.lengths++
 		t.runsOther()
 		t.add(edit{at: pos, end: pos, kind: editHelper, value: helper})
 	}

@@ -104,6 +104,10 @@ type module struct {
 	entries      int    // of all element segments
 	hasDataCount bool
 	dataCount    uint32
+	active       []bool // of each data segment
+	dropsActive  bool   // code names an active data segment
+	work         uint64 // estimate of what compiling takes
+	bulk         uint64 // instructions that pay by their length
 	declared     []bool // functions that ref.func may name in a body
 	metadata     []byte
 	hasMetadata  bool

@@ -1,6 +1,9 @@
 package prepare
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // Helper functions that preparation appends after the original ones. The first
 // three take a length, charge for it and return it.
@@ -95,6 +98,8 @@ func (m *module) apply(dst []byte, b *body, e edit) []byte {
 		return m.enter(dst, b, e)
 	case editCall:
 		return appendU32(append(appendU32(append(dst, opLocalGet), b.stack), opGlobalSet), m.stackIndex())
+	case editSegment: // active segments are dropped at the start, which not every engine does
+		return appendU32(dst, m.dataCount)
 	case editNaN:
 		s := &b.floats.sites[e.to]
 		if s.active {
@@ -268,8 +273,12 @@ func (m *module) write() []byte {
 	out = m.edited(out, sectionGlobal, m.globalEdits, 2, m.counters())
 	out = appendSection(out, sectionExport, m.writeExports())
 	out = m.edited(out, sectionElement, m.elementEdits, 0, nil)
+	var empty [][]byte // data segments that are added
+	if m.dropsActive {
+		empty = append(empty, []byte{1, 0})
+	}
 	if m.hasDataCount {
-		out = appendSection(out, sectionDataCount, appendU32(nil, m.dataCount))
+		out = appendSection(out, sectionDataCount, appendU32(nil, m.dataCount+uint32(len(empty))))
 	}
 	var code []byte
 	for i := range helpers {
@@ -277,7 +286,7 @@ func (m *module) write() []byte {
 	}
 	code = append(m.code.out, code...)
 	out = appendSection(out, sectionCode, append(appendU32(nil, m.counts[sectionCode]+helpers), code...))
-	return m.section(out, sectionData, 0, nil)
+	return m.section(out, sectionData, uint32(len(empty)), bytes.Join(empty, nil))
 }
 
 func appendSection(out []byte, id byte, content []byte) []byte {

@@ -188,6 +188,7 @@ func (m *module) readData(r *reader) {
 	for i := range n {
 		at := r.pos
 		flags := r.u32()
+		m.active = append(m.active, flags != 1)
 		switch {
 		case r.fault != nil:
 		case flags > 2:
@@ -203,6 +204,26 @@ func (m *module) readData(r *reader) {
 			return
 		}
 	}
+}
+
+// activeSegments reads ahead which data segments are active: the data section
+// stands behind the code, from pos on. What is wrong there is found when it is
+// its turn.
+func (m *module) activeSegments(pos int) []bool {
+	r := &reader{data: m.data, pos: pos, end: len(m.data)}
+	for !r.done() {
+		id := r.byte()
+		size := r.u32()
+		content := r.pos
+		r.bytes(size, "a section")
+		if r.fault == nil && id == sectionData {
+			ahead := *m
+			ahead.faults, ahead.refused = faultList{}, map[string]bool{}
+			ahead.readData(&reader{data: m.data, pos: content, end: r.pos})
+			return ahead.active
+		}
+	}
+	return nil
 }
 
 func (m *module) readActiveData(r *reader, at int, segment uint32, indexed bool) {

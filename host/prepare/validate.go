@@ -37,6 +37,10 @@ func (m *module) readCode(r *reader) {
 		r.fail(r.pos, codeMalformed, "%d bodies for %d functions", n, len(m.funcs)-m.imported)
 		return
 	}
+	if m.hasDataCount {
+		m.active = m.activeSegments(r.end)
+		defer func() { m.active = nil }()
+	}
 	v := &validator{m: m, meter: &meter{m: m}}
 	for i := range n {
 		at := r.pos
@@ -78,6 +82,8 @@ func (v *validator) body(index uint32, r *reader) {
 		v.instruction()
 	}
 	v.meter.frameSlots = v.frameSlots()
+	v.m.addWork(v.meter.work(len(v.locals)), index)
+	v.m.addBulk(v.meter.lengths, index)
 	if r.fault == nil && r.pos != r.end {
 		r.fail(r.pos, codeMalformed, "%d bytes are left over after the last end", r.end-r.pos)
 	}

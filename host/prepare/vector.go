@@ -32,7 +32,9 @@ func (v *validator) bulk(at int, dead bool) {
 }
 
 func (v *validator) bulkMemory(at int, sub uint32, dead bool) {
+	var active span // where the index of an active segment stands
 	if sub == bulkMemoryInit || sub == bulkDataDrop {
+		from := v.r.pos
 		i := v.r.u32()
 		switch {
 		case v.r.fault != nil:
@@ -40,8 +42,11 @@ func (v *validator) bulkMemory(at int, sub uint32, dead bool) {
 			v.r.fail(at, codeMalformed, "data segments are used and the data count section is missing")
 		case i >= v.m.dataCount:
 			v.r.fail(at, codeIndex, "data segment %d of %d", i, v.m.dataCount)
+		case i < uint32(len(v.m.active)) && v.m.active[i]:
+			active = span{from, v.r.pos}
 		}
 		if sub == bulkDataDrop {
+			v.meter.segment(active)
 			return
 		}
 	}
@@ -51,6 +56,7 @@ func (v *validator) bulkMemory(at int, sub uint32, dead bool) {
 	}
 	v.wantAll([]byte{i32, i32, i32})
 	v.meter.length(at, helperBytes, dead)
+	v.meter.segment(active)
 }
 
 func (v *validator) bulkTable(at int, sub uint32, dead bool) {
