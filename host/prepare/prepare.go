@@ -124,6 +124,7 @@ type Inserted struct {
 	BulkCharges int `json:"bulk_charges"` // instructions that pay by their length
 	StackChecks int `json:"stack_checks"` // functions that look whether stack is left
 	NaNs        int `json:"nans"`         // places where a NaN is made canonical
+	Segments    int `json:"segments"`     // instructions that get an empty data segment in place of an active one
 }
 
 // Import is one import of a module.

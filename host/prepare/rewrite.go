@@ -99,6 +99,7 @@ func (m *module) apply(dst []byte, b *body, e edit) []byte {
 	case editCall:
 		return appendU32(append(appendU32(append(dst, opLocalGet), b.stack), opGlobalSet), m.stackIndex())
 	case editSegment: // active segments are dropped at the start, which not every engine does
+		m.inserted.Segments++
 		return appendU32(dst, m.dataCount)
 	case editNaN:
 		s := &b.floats.sites[e.to]
