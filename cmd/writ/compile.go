@@ -98,7 +98,7 @@ func (b *boundedEngine) compileApart(ctx context.Context, p *prepare.Prepared) e
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err = cmd.Run()
 	switch {
-	case err == nil:
+	case err == nil || errors.Is(err, syscall.ENOEXEC): // an emulated process cannot start another; it compiles itself
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
