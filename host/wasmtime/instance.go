@@ -175,6 +175,10 @@ func (g *global) Set(v uint64) {
 	}
 }
 
+// errNativeStack is no trap of the guest's: what a call needs of the native stack
+// is the compiler's choice, so another engine may well go on.
+var errNativeStack = errors.New("wasmtime: the native stack ended before the guest's stack budget; try another engine")
+
 // trapOf puts what ended a call into the host's words. Its text, with addresses
 // and frames, goes no further.
 func trapOf(err error) error {
@@ -186,6 +190,9 @@ func trapOf(err error) error {
 	code := trap.Code()
 	if code == nil {
 		return errors.New("wasmtime: a trap without a code")
+	}
+	if *code == wasmtime.StackOverflow {
+		return errNativeStack
 	}
 	if cause, ok := trapCause(*code); ok {
 		return &host.Trap{Cause: cause}
@@ -209,8 +216,6 @@ func trapCause(code wasmtime.TrapCode) (host.StopCause, bool) {
 		return host.StopDivideByZero, true
 	case wasmtime.BadConversionToInteger:
 		return host.StopInvalidConversion, true
-	case wasmtime.StackOverflow:
-		return host.StopStackOverflow, true
 	}
 	return "", false
 }

@@ -50,12 +50,12 @@ func TestAnInstanceIsDeadAfterATrap(t *testing.T) {
 	}
 }
 
-func TestTheNativeStackHasAnEnd(t *testing.T) {
+func TestTheEndOfTheNativeStackIsNoTrap(t *testing.T) {
 	i := instantiate(t, `(module (func $deep (export "deep") (param i32) (result i32)
 	  (i32.add (i32.const 1) (call $deep (i32.add (local.get 0) (i32.const 1))))))`)
 	var trap *host.Trap
-	if _, _, err := i.Call(t.Context(), "deep", 1); !errors.As(err, &trap) || trap.Cause != host.StopStackOverflow {
-		t.Errorf("%v, want the trap stack_overflow", err)
+	if _, _, err := i.Call(t.Context(), "deep", 1); err == nil || errors.As(err, &trap) {
+		t.Errorf("%v, want an error that is not a trap", err)
 	}
 }
 

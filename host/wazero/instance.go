@@ -133,11 +133,18 @@ func (i *instance) Call(ctx context.Context, export string, args ...uint32) (uin
 // Close frees the instance.
 func (i *instance) Close(ctx context.Context) error { return i.module.Close(ctx) }
 
+// errNativeStack is no trap of the guest's: what a call needs of the native stack
+// is the compiler's choice, so another engine may well go on.
+var errNativeStack = errors.New("wazero: the native stack ended before the guest's stack budget; try another engine")
+
 // trapOf puts an error of wazero's into the host's words, if it is a trap.
 // wazero's trap values are internal to it, so their texts are compared; a test
 // provokes each.
 func trapOf(err error) error {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		if inner.Error() == "stack overflow" {
+			return errNativeStack
+		}
 		if cause, ok := trapCause(inner.Error()); ok {
 			return &host.Trap{Cause: cause}
 		}
@@ -161,8 +168,6 @@ func trapCause(text string) (host.StopCause, bool) {
 		return host.StopDivideByZero, true
 	case "invalid conversion to integer":
 		return host.StopInvalidConversion, true
-	case "stack overflow":
-		return host.StopStackOverflow, true
 	}
 	return "", false
 }
