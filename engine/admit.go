@@ -90,11 +90,12 @@ func (r *Runner) refuseOver(d *evidence.Decision, req Request, code string, reas
 }
 
 // admit decides whether req may run and makes the admission durable.
-func (r *Runner) admit(ctx context.Context, req Request) (n *run, err error) {
+func (r *Runner) admit(ctx context.Context, req Request) (_ *run, err error) {
 	if err := r.check(req); err != nil {
 		return nil, err
 	}
-	if n, err = r.newRun(req); err != nil {
+	n, err := r.newRun(req)
+	if err != nil {
 		return nil, err
 	}
 	defer func() {
