@@ -274,7 +274,7 @@ func (r *Runner) decider(n *run) error {
 		return nil
 	}
 	found := n.req.Materials.Policies
-	if r.WithFlow == nil || found == nil || found.Digest != want.Digest {
+	if r.WithFlow == nil || found == nil || found.Digest != want.Digest || abi.DigestOf(found.Archive) != want.Archive {
 		return r.refuse(n.req, "policies_missing", []string{fmt.Sprintf("the flow brings the policies %s, and they are not at hand", want.Digest)}, "plan the flow again where its bundle is")
 	}
 	both, err := r.WithFlow(*found, n.plan.FlowID)

@@ -19,8 +19,9 @@ type ManifestPolicies struct {
 // plan: that depends on the keys of whoever runs it.
 type PlanPolicies struct {
 	Bundle    string     `json:"bundle"`
-	Origin    string     `json:"origin"` // folder, archive, or the OCI reference with its digest
-	Digest    abi.Digest `json:"digest"`
+	Origin    string     `json:"origin"`    // folder, archive, or the OCI reference with its digest
+	Digest    abi.Digest `json:"digest"`    // of what its decisions depend on
+	Archive   abi.Digest `json:"archive"`   // of all its files, as a run retains them
 	Decisions []string   `json:"decisions"` // those it has a package for, sorted
 }
 
@@ -91,6 +92,6 @@ func (s *resolution) policies(ctx context.Context) {
 	case arbitrates && !own:
 		s.plan.warn("the flow's own bundle arbitrates; rule %s is only part of what it is asked", s.plan.Arbitration.Rule)
 	}
-	s.plan.Policies = &PlanPolicies{Bundle: want.Bundle, Origin: found.Origin, Digest: found.Digest, Decisions: found.Decisions}
+	s.plan.Policies = &PlanPolicies{Bundle: want.Bundle, Origin: found.Origin, Digest: found.Digest, Archive: abi.DigestOf(found.Archive), Decisions: found.Decisions}
 	s.materials.Policies = &found
 }

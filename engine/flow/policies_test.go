@@ -74,7 +74,7 @@ func TestPolicies(t *testing.T) {
 				}
 				return
 			}
-			want := &PlanPolicies{Bundle: m.Policies.Bundle, Origin: c.found.Origin, Digest: digest, Decisions: c.found.Decisions}
+			want := &PlanPolicies{Bundle: m.Policies.Bundle, Origin: c.found.Origin, Digest: digest, Archive: abi.DigestOf([]byte("tar")), Decisions: c.found.Decisions}
 			if diff := cmp.Diff(want, p.Policies); diff != "" || string(materials.Policies.Archive) != "tar" {
 				t.Errorf("pinned (-want +got):\n%s", diff)
 			}
