@@ -89,8 +89,10 @@ func newCode(m *wasmtime.Module) *code {
 }
 
 // engineError puts an error of wasmtime's on one line. Such an error is the
-// host's, never a guest's, and in no record.
+// host's, never a guest's, and in no record. The backtrace that RUST_BACKTRACE has
+// wasmtime add is left out.
 func engineError(err error) error {
-	text := strings.Join(strings.Fields(err.Error()), " ")
+	text, _, _ := strings.Cut(err.Error(), "Stack backtrace:")
+	text = strings.Join(strings.Fields(text), " ")
 	return fmt.Errorf("wasmtime: %s", text)
 }

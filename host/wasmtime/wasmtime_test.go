@@ -244,3 +244,11 @@ func resident(t *testing.T) int64 {
 	}
 	return pages * int64(os.Getpagesize())
 }
+
+func TestErrorsCarryNoBacktrace(t *testing.T) {
+	t.Setenv("RUST_BACKTRACE", "1")
+	_, err := newEngine(t, wasmtime.Config{}).Compile(t.Context(), &prepare.Prepared{Wasm: []byte("\x00asm\x01\x00\x00\x00\x01\x7f")})
+	if err == nil || strings.Contains(err.Error(), "backtrace") || strings.Contains(err.Error(), ".rs") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v, want one line without a backtrace", err)
+	}
+}
