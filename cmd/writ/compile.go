@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -35,6 +36,8 @@ var defaultCompileBounds = compileBounds{processorSecondsMax: 120, timeMax: 5 * 
 const (
 	compileCommandName     = "compile-prepared"
 	compileMessageBytesMax = 4 << 10
+	threadStackBytes       = 8 << 20                // of a process that compiles
+	processorTimeSlack     = 500 * time.Millisecond // by which a process is killed early
 )
 
 // keeper is an engine that keeps compiled code between processes.
@@ -119,15 +122,22 @@ func (l *limitedBuffer) Write(p []byte) (int, error) {
 func (c compileBounds) why(text string, err error) string {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() && (status.Signal() == syscall.SIGXCPU || status.Signal() == syscall.SIGKILL) {
+		status, _ := exit.Sys().(syscall.WaitStatus)
+		// The system kills at the bound, and tells of no reason; others kill as well.
+		spent := exit.UserTime()+exit.SystemTime() > time.Duration(c.processorSecondsMax)*time.Second-processorTimeSlack
+		switch {
+		case status.Signaled() && (status.Signal() == syscall.SIGXCPU || status.Signal() == syscall.SIGKILL && spent):
 			return fmt.Sprintf("it took more than %d seconds of processor time", c.processorSecondsMax)
+		case status.Signaled() && status.Signal() == syscall.SIGKILL:
+			return "its process was killed, by someone or for want of memory"
 		}
 	}
-	if strings.Contains(text, "out of memory") || strings.Contains(text, "cannot allocate memory") || strings.Contains(text, "memory allocation") {
+	lacksMemory := []string{"out of memory", "cannot allocate memory", "memory allocation", "pthread_create failed"}
+	if slices.ContainsFunc(lacksMemory, func(words string) bool { return strings.Contains(text, words) }) {
 		return fmt.Sprintf("it took more than %d MiB of memory", c.dataBytesMax>>20)
 	}
 	if line, _, _ := strings.Cut(strings.TrimSpace(text), "\n"); line != "" {
-		return strings.TrimPrefix(line, "writ: error: ")
+		return strings.TrimPrefix(strings.TrimPrefix(line, "writ: error: "), "compile module : ")
 	}
 	return err.Error()
 }
@@ -142,6 +152,9 @@ func (a *app) compileCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: a.work(func(cmd *cobra.Command, _ []string) error {
+			if err := boundThreadStacks(); err != nil {
+				return fmt.Errorf("bound compilation: %w", err)
+			}
 			for what, most := range map[int]uint64{unix.RLIMIT_CPU: bounds.processorSecondsMax, unix.RLIMIT_DATA: bounds.dataBytesMax, unix.RLIMIT_CORE: 0} {
 				if err := unix.Setrlimit(what, &unix.Rlimit{Cur: most, Max: most}); err != nil {
 					return fmt.Errorf("bound compilation: %w", err)
@@ -155,6 +168,23 @@ func (a *app) compileCommand() *cobra.Command {
 	cmd.Flags().Uint64Var(&bounds.processorSecondsMax, "seconds", defaultCompileBounds.processorSecondsMax, "")
 	cmd.Flags().Uint64Var(&bounds.dataBytesMax, "bytes", defaultCompileBounds.dataBytesMax, "")
 	return cmd
+}
+
+// boundThreadStacks begins the process anew where its threads would have larger
+// stacks: they count as data, and their size is settled as a process begins.
+func boundThreadStacks() error {
+	var stack unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_STACK, &stack); err != nil || stack.Cur <= threadStackBytes {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_STACK, &unix.Rlimit{Cur: threadStackBytes, Max: stack.Max}); err != nil {
+		return err
+	}
+	return syscall.Exec(self, os.Args, os.Environ())
 }
 
 func (a *app) compileStdin(ctx context.Context, engine, dir string) error {

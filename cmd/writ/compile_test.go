@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/writrun/writ/host/hosttest"
 	"github.com/writrun/writ/host/prepare"
@@ -91,6 +94,56 @@ func TestCompilationsAreBounded(t *testing.T) {
 					t.Errorf("a cache of its own is still there: %v", err)
 				}
 			})
+		}
+	}
+}
+
+// TestLargeStacksOfThreadsAreNoData: how large the stacks of threads may be is the
+// caller's shell's choice, and says nothing of the module.
+func TestLargeStacksOfThreadsAreNoData(t *testing.T) {
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_STACK, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_STACK, &unix.Rlimit{Cur: 512 << 20, Max: before.Max}); err != nil {
+		t.Skip("SKIPPED: the stack of this process is bounded: ", err)
+	}
+	defer func() {
+		if err := unix.Setrlimit(unix.RLIMIT_STACK, &before); err != nil {
+			t.Error(err)
+		}
+	}()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	inner, err := engineChoices()[0].open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := boundCompile(inner.(keeper), dir, true)
+	defer e.Close(context.Background())
+	m, err := e.Compile(t.Context(), hosttest.Prepared(t, hosttest.Echo()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhyACompilationEnded(t *testing.T) {
+	bounds := compileBounds{processorSecondsMax: 120, dataBytesMax: 1 << 30}
+	for _, tt := range []struct{ script, text, want string }{
+		{"kill -XCPU $$", "", "it took more than 120 seconds of processor time"},
+		{"kill -KILL $$", "", "its process was killed, by someone or for want of memory"},
+		{"exit 2", "fatal error: runtime: cannot allocate memory\ngoroutine 1", "it took more than 1024 MiB of memory"},
+		{"exit 2", "runtime/cgo: pthread_create failed: Resource temporarily unavailable", "it took more than 1024 MiB of memory"},
+		{"exit 1", "writ: error: compile module : it took longer than 2m0s\nwrit: hint: none", "it took longer than 2m0s"},
+		{"exit 1", "", "exit status 1"},
+	} {
+		if got := bounds.why(tt.text, exec.Command("sh", "-c", tt.script).Run()); got != tt.want {
+			t.Errorf("%s, %q: %q, want %q", tt.script, tt.text, got, tt.want)
 		}
 	}
 }

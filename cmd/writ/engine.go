@@ -65,10 +65,14 @@ func (a *app) newEngine(ctx context.Context, name string) (host.Engine, error) {
 			return e, nil
 		}
 		f := &fault{Code: "engine", Message: err.Error(), Exit: exitFailed, cause: err}
-		if name == "wasmtime" && !wasmtime.Available {
-			f.Exit, f.Hints = exitUsage, []string{"--engine wazero leaves the same record"}
-		} else {
+		switch {
+		case strings.Contains(err.Error(), "compilation cache"):
 			f.Hints = []string{"compiled modules are kept below XDG_CACHE_HOME, which must be yours alone"}
+		case name == "wasmtime":
+			f.Hints = []string{"--engine wazero leaves the same record"}
+			if !wasmtime.Available {
+				f.Exit = exitUsage
+			}
 		}
 		return nil, f
 	}
