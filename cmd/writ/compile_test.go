@@ -64,7 +64,7 @@ func TestCompilationsAreBounded(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				e := boundCompile(inner.(keeper), dir, true)
+				e := boundCompile(inner, dir, true)
 				e.bounds = tt.bounds
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
@@ -121,7 +121,7 @@ func TestLargeStacksOfThreadsAreNoData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := boundCompile(inner.(keeper), dir, true)
+	e := boundCompile(inner, dir, true)
 	defer e.Close(context.Background())
 	m, err := e.Compile(t.Context(), hosttest.Prepared(t, hosttest.Echo()))
 	if err != nil {

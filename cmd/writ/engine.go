@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 
@@ -17,21 +18,21 @@ import (
 // engineChoice is an engine guests can run on.
 type engineChoice struct {
 	name     string
-	compiles bool                                                            // into code that is kept
-	open     func(ctx context.Context, cacheDir string) (host.Engine, error) // of an engine that compiles, a keeper
+	compiles bool // into code that is kept
+	open     func(ctx context.Context, cacheDir string) (keeper, error)
 }
 
 // engineChoices lists the engines, the default first. One that this build lacks
 // is listed as well: choosing it says how to get it.
 func engineChoices() []engineChoice {
 	return []engineChoice{
-		{"wazero", true, func(ctx context.Context, dir string) (host.Engine, error) {
+		{"wazero", true, func(ctx context.Context, dir string) (keeper, error) {
 			return wazero.New(ctx, wazero.Config{CacheDir: dir})
 		}},
-		{"wazero-interpreter", false, func(ctx context.Context, _ string) (host.Engine, error) {
+		{"wazero-interpreter", false, func(ctx context.Context, _ string) (keeper, error) {
 			return wazero.New(ctx, wazero.Config{Interpreter: true})
 		}},
-		{"wasmtime", true, func(ctx context.Context, dir string) (host.Engine, error) {
+		{"wasmtime", true, func(ctx context.Context, dir string) (keeper, error) {
 			return wasmtime.New(ctx, wasmtime.Config{CacheDir: dir})
 		}},
 	}
@@ -64,6 +65,10 @@ func (a *app) newEngine(ctx context.Context, name string) (host.Engine, error) {
 		if err == nil {
 			return e, nil
 		}
+		var told *fault
+		if errors.As(err, &told) {
+			return nil, told
+		}
 		f := &fault{Code: "engine", Message: err.Error(), Exit: exitFailed, cause: err}
 		switch {
 		case strings.Contains(err.Error(), "compilation cache"):
@@ -84,11 +89,15 @@ func (a *app) newEngine(ctx context.Context, name string) (host.Engine, error) {
 // openEngine opens an engine and bounds its compilations. Where code cannot be
 // kept between processes, it is kept for this one.
 func (a *app) openEngine(ctx context.Context, c engineChoice) (host.Engine, error) {
+	if !c.compiles {
+		return c.open(ctx, "")
+	}
 	dir, scratch := a.cacheDir(), false
 	if dir == "" || !writable(dir) {
 		made, err := os.MkdirTemp("", "writ-cache-")
 		if err != nil {
-			return nil, err
+			return nil, &fault{Code: "engine", Message: fmt.Sprintf("open engine %s: no folder for compiled code can be made: %v", c.name, err), Exit: exitFailed, cause: err,
+				Hints: []string{"set XDG_CACHE_HOME or TMPDIR to a directory that can be written to", "--engine wazero-interpreter needs none"}}
 		}
 		dir, scratch = made, true
 	}
@@ -99,10 +108,7 @@ func (a *app) openEngine(ctx context.Context, c engineChoice) (host.Engine, erro
 		}
 		return nil, err
 	}
-	if k, ok := e.(keeper); ok && c.compiles {
-		return boundCompile(k, dir, scratch), nil
-	}
-	return e, nil
+	return boundCompile(e, dir, scratch), nil
 }
 
 // writable reports whether a file can be made in dir, or dir itself.
