@@ -125,6 +125,7 @@ func (r *Runner) admit(ctx context.Context, req Request) (_ *run, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("admit run: %w", err)
 	}
+	n.record = n.journal
 	a, err := n.append(trace.LaneControl, trace.KindAuthorityDecision, trace.CausePolicy, trace.AuthorityDecision{
 		Action: "run", Allow: decision.Allow, Reasons: decision.Reasons, Entrypoint: decision.Record.Entrypoint,
 		Policy: decision.Record.Policy, Input: decision.Record.InputDigest, InputDocument: decision.Record.Input,

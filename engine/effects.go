@@ -24,6 +24,9 @@ func (r *run) effects(lane trace.Lane, s *stepState) func(context.Context, host.
 	if len(s.plan.Effects) == 0 {
 		return nil
 	}
+	if r.compared != nil {
+		return r.served(lane)
+	}
 	return func(ctx context.Context, c host.EffectCall) (host.EffectReply, error) {
 		intent := trace.EffectIntent{Ordinal: c.Ordinal, Driver: c.Driver, Request: c.Request, Fuel: c.Fuel}
 		address, err := r.append(lane, trace.KindEffectIntent, trace.CauseTool, intent)

@@ -23,7 +23,9 @@ type run struct {
 	req        Request
 	plan       *flow.Plan
 	id         abi.RunID
-	journal    *evidence.Journal
+	journal    *evidence.Journal // nil in a replay
+	record     record            // the journal, or in a replay the comparison
+	compared   *comparison       // nil in a live run
 	identity   trace.Identity
 	seed       [32]byte
 	policies   Decider // the runner's, with those the flow brings
@@ -150,7 +152,7 @@ func (r *run) append(lane trace.Lane, kind trace.Kind, cause trace.Cause, payloa
 	if err != nil {
 		return "", fmt.Errorf("encode %s of lane %s: %w", kind, lane, err)
 	}
-	a, err := r.journal.Append(lane, trace.Event{Kind: kind, Cause: cause, Attempt: 1, Payload: b})
+	a, err := r.record.Append(lane, trace.Event{Kind: kind, Cause: cause, Attempt: 1, Payload: b})
 	if err != nil {
 		return "", fmt.Errorf("record %s in lane %s: %w", kind, lane, err)
 	}

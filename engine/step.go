@@ -145,7 +145,7 @@ func (r *run) execute(ctx context.Context, s *stepState) error {
 		return err
 	}
 	s.arts = r.newScope(s.plan.Needs)
-	recorder := host.NewRecorder(r.journal.Lane(lane), r.effects(lane, s))
+	recorder := host.NewRecorder(laneRecord{r.record, lane}, r.effects(lane, s))
 	out, err := r.invoke(ctx, s.plan.Module.Prepared, host.Invocation{
 		Lane: lane, Entry: abi.ExportExecute, Input: input, Limits: s.plan.Limits,
 		ClockStartNanos: s.clockEnd, Datasets: r.datasets(s.plan.Datasets),

@@ -108,7 +108,7 @@ func (r *run) rule(ctx context.Context, rule flow.PlanRule, sub subject) (RuleRe
 	out, err := r.invoke(ctx, rule.Module.Prepared, host.Invocation{
 		Lane: lane, Entry: abi.ExportVerify, Input: input, Limits: rule.Limits,
 		ClockStartNanos: sub.clockEnd, Datasets: r.datasets(sub.datasets), Artifacts: sub.arts.readOnly(),
-	}, host.NewRecorder(r.journal.Lane(lane), nil))
+	}, host.NewRecorder(laneRecord{r.record, lane}, nil))
 	if err != nil {
 		return RuleResult{}, err
 	}

@@ -81,6 +81,7 @@ Exit codes:
   1    a step failed, the arbitration said FAIL, or the tool itself could not go on
   2    wrong usage or invalid input
   3    refused
+  4    a replay diverged or is unacceptable, or a past decision would flip
   5    evidence is damaged
   6    the store is in use by another process
   7    escalated or in doubt
@@ -108,7 +109,7 @@ what "writ schema" prints. An error is the document of schema "error".`,
 		_ = root.RegisterFlagCompletionFunc(name, cobra.FixedCompletions([]string{outputText, outputJSON}, cobra.ShellCompDirectiveNoFileComp))
 	}
 	root.AddCommand(a.initCommand(), a.planCommand(), a.runCommand(), a.listCommand(), a.inspectCommand(),
-		a.explainCommand(), a.moduleCommand(), a.policyCommand(), a.storeCommand(), a.schemaCommand(), a.versionCommand(), a.compileCommand())
+		a.explainCommand(), a.replayCommand(), a.moduleCommand(), a.policyCommand(), a.storeCommand(), a.schemaCommand(), a.versionCommand(), a.compileCommand())
 	return root
 }
 

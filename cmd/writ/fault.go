@@ -14,12 +14,13 @@ import (
 
 // Exit codes of the tool; those of a run's result are the engine's.
 const (
-	exitDone    = 0
-	exitFailed  = 1
-	exitUsage   = 2
-	exitRefused = 3
-	exitDamaged = 5
-	exitBusy    = 6
+	exitDone     = 0
+	exitFailed   = 1
+	exitUsage    = 2
+	exitRefused  = 3
+	exitDiverged = 4
+	exitDamaged  = 5
+	exitBusy     = 6
 )
 
 // fault is an error as the tool tells it.

@@ -64,6 +64,7 @@ func documents() map[string]document {
 		"explain":      {"writ explain RUN", engine.Explanation{}},
 		"code":         {"writ explain CODE", codeDocument{}},
 		"module":       {"writ module inspect", moduleDocument{}},
+		"replay":       {"writ replay", engine.Replay{}},
 		"store-verify": {"writ store verify", verifyDocument{}},
 		"version":      {"writ version", versionDocument{}},
 		"error":        {"a command that fails", errorDocument{}},

@@ -17,6 +17,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/writrun/writ/guest-abi/abi"
+	"github.com/writrun/writ/host/wasmtime"
 )
 
 func TestMain(m *testing.M) {
@@ -49,6 +50,9 @@ func TestScripts(t *testing.T) {
 			if name == "wat2wasm" {
 				_, err := exec.LookPath(name)
 				return err == nil, nil
+			}
+			if name == "wasmtime" {
+				return wasmtime.Available, nil
 			}
 			return false, fmt.Errorf("unknown condition %q", name)
 		},

@@ -20,6 +20,7 @@ const (
 	TypeDatasetSeen      RecordType = "dataset_seen"
 	TypeEgress           RecordType = "egress"
 	TypeDecision         RecordType = "decision"
+	TypeReplayDone       RecordType = "replay_done"
 )
 
 // Record is one record of a tenant's ledger. Exactly one of the pointers is set.
@@ -35,6 +36,7 @@ type Record struct {
 	DatasetSeen      *DatasetSeen            `json:"dataset_seen,omitempty"`
 	Egress           *EgressRecord           `json:"egress,omitempty"`
 	Decision         *DecisionRecord         `json:"decision,omitempty"`
+	ReplayDone       *ReplayDone             `json:"replay_done,omitempty"`
 
 	Reasons []string `json:"reasons,omitempty"` // the text kept beside an admission_refused, egress or decision record
 }
@@ -107,6 +109,8 @@ func (r *Record) body() any {
 		return r.Egress
 	case r.Decision != nil:
 		return r.Decision
+	case r.ReplayDone != nil:
+		return r.ReplayDone
 	}
 	return nil
 }
@@ -141,6 +145,8 @@ func (r *Record) setBody() (any, error) {
 		r.Egress = new(EgressRecord)
 	case TypeDecision:
 		r.Decision = new(DecisionRecord)
+	case TypeReplayDone:
+		r.ReplayDone = new(ReplayDone)
 	default:
 		return nil, fmt.Errorf("record type %.60q is unknown", r.Type)
 	}
@@ -196,6 +202,8 @@ func (r *Record) check() error {
 		run, digest = r.RunSealed.RunID, r.RunSealed.TraceRoot
 	case r.Quarantined != nil:
 		run = r.Quarantined.RunID
+	case r.ReplayDone != nil:
+		run, digest = r.ReplayDone.RunID, r.ReplayDone.ExecutionDigest
 	case r.AdmissionRefused != nil:
 		return nil
 	case r.DatasetSeen != nil:

@@ -1,11 +1,11 @@
-# May this run happen? Local use is allowed. What a flow says of itself, that it
-# is deprecated, is heeded unless the caller says otherwise.
+# May this run or replay happen? Local use is allowed. What a flow says of
+# itself, that it is deprecated, is heeded unless the caller says otherwise.
 package writ.authority
 
 default decision := {"allow": false, "reasons": ["no rule allows this action"]}
 
 decision := {"allow": count(denials) == 0, "reasons": sort(denials | notes)} if {
-	input.action == "run"
+	input.action in {"run", "replay"}
 }
 
 denials contains "the flow is deprecated; --allow-deprecated lets it run" if {

@@ -6,6 +6,10 @@ test_local_use_is_allowed if {
 	authority.decision.allow with input as {"action": "run", "flow_state": "validated", "allow_deprecated": false, "modules": []}
 }
 
+test_replays_are_allowed if {
+	authority.decision.allow with input as {"action": "replay", "flow_state": "validated", "allow_deprecated": true, "modules": []}
+}
+
 test_other_actions_are_refused if {
 	not authority.decision.allow with input as {"action": "redact"}
 }
