@@ -102,7 +102,7 @@ func limitCases() []admissionCase {
 		{"br_table of 8,192", body(`(br_table ` + strings.Repeat("0 ", 8193) + `(i32.const 0))`), nil},
 		{"br_table of 8,193", body(`(br_table ` + strings.Repeat("0 ", 8194) + `(i32.const 0))`), []string{codeAboveLimit}},
 		{"a body of loops", body(strings.Repeat("loop end ", 50_000)), []string{codeAboveLimit}},
-		{"a body of loops that grows too long", body(strings.Repeat("loop end ", 150_000)), []string{codeAboveLimit}},
+		{"a body of loops that grows too long", body(strings.Repeat("loop end ", 150_000)), []string{codeAboveLimit, codeAboveLimit}},
 		{"a body above the limit", body(strings.Repeat("nop ", 512<<10)), []string{codeAboveLimit}},
 	}
 }

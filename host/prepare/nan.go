@@ -43,15 +43,18 @@ type nanSite struct {
 const (
 	noLocal = -1
 	noSite  = -1
+
+	nanBranchesMax = 500 // of one body
 )
 
 // floats decides where one body makes NaNs canonical. A float local that is
 // only assigned values made in the body may hold any NaN, raw; it is then made
 // canonical where it is read and observed. All other locals are exact.
 type floats struct {
-	sites []nanSite
-	exact []bool  // of each local
-	reads []int32 // of each local: the first site that reads it, or noSite
+	sites  []nanSite
+	active int     // sites where a scalar is made canonical, set by settle
+	exact  []bool  // of each local
+	reads  []int32 // of each local: the first site that reads it, or noSite
 }
 
 // start begins a body of which the first params locals are parameters.
@@ -118,6 +121,7 @@ func weightAt(depth int) uint32 { return 1 << (3 * min(depth, 6)) }
 
 // settle decides at which sites NaNs are made canonical.
 func (f *floats) settle() {
+	f.active = 0
 	f.spread(func(local int) bool { return f.exact[local] })
 	set, seen := f.costs()
 	f.spread(func(local int) bool { return f.exact[local] || seen[local] > set[local] })
@@ -126,6 +130,9 @@ func (f *floats) settle() {
 		s.active = s.observed || s.into != noLocal && f.exact[s.into]
 		if s.local != noLocal && f.exact[s.local] {
 			s.active = false
+		}
+		if s.active && s.shape < shapeF32x4 {
+			f.active++
 		}
 	}
 }
@@ -175,6 +182,9 @@ var canonicalNaN = [shapes][]byte{
 	shapeF64x2: {opPrefixSIMD, simdConst, 0, 0, 0, 0, 0, 0, 0xf8, 0x7f, 0, 0, 0, 0, 0, 0, 0xf8, 0x7f},
 }
 
+// isNumber compares a scalar with itself.
+var isNumber = [shapes]byte{shapeF32: opF32Eq, shapeF64: opF64Eq}
+
 // isNaN compares a value with itself: a scalar by ne, a vector by eq.
 var isNaN = [shapes][]byte{
 	shapeF32:   {opF32Ne},
@@ -185,8 +195,9 @@ var isNaN = [shapes][]byte{
 
 // canonical appends code that makes the operand on top canonical. It needs the
 // operand in a local: the one it was read from, or a spare one. For a scalar that
-// is a branch that is not taken, which engines do faster than a select; a NaN in a
-// local read from is then canonical from there on, which is as good as raw.
+// is a branch that is not taken, which runs faster than a select; a NaN in a local
+// read from is then canonical from there on, which is as good as raw. Branches are
+// dear to compile, so where there are many it is a select after all.
 func (b *body) canonical(dst []byte, s *nanSite) []byte {
 	if !s.active {
 		return dst
@@ -202,6 +213,12 @@ func (b *body) canonical(dst []byte, s *nanSite) []byte {
 	if s.local == noLocal {
 		local = b.spare[s.shape]
 		dst = appendU32(append(dst, opLocalTee), local)
+	}
+	if b.floats.active > nanBranchesMax {
+		dst = append(dst, canonicalNaN[s.shape]...)
+		dst = appendU32(append(dst, opLocalGet), local)
+		dst = appendU32(append(dst, opLocalGet), local)
+		return append(append(dst, isNumber[s.shape]), opSelect)
 	}
 	dst = appendU32(append(dst, opLocalGet), local)
 	dst = append(append(dst, isNaN[s.shape]...), opIf, 0x40)

@@ -1,6 +1,9 @@
 package prepare
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 const (
 	quiet32 = 0x7fc00000
@@ -67,6 +70,7 @@ var nanCases = []struct {
 	{"a v128 local", `(local.set $v (f64x2.sqrt (v128.const f64x2 -1 -1))) (i64x2.extract_lane 0 (local.get $v))`, quiet64, 1},
 	{"promote_low", `(i64x2.extract_lane 0 (f64x2.promote_low_f32x4 (v128.const i32x4 0xffa00001 0 0 0)))`, quiet64, 1},
 	{"demote_zero", `(i64x2.extract_lane 0 (f32x4.demote_f64x2_zero (v128.const i64x2 0xfff4000000000001 0)))`, quiet32, 1},
+	{"so many places that branches would be dear to compile", strings.Repeat(`(f64.store (i32.const 8) (f64.sqrt (f64.const -1)))`, nanBranchesMax+1) + `(f32.store (i32.const 0) (f32.sqrt (f32.const -1))) (i64.load (i32.const 8))`, quiet64, nanBranchesMax + 2},
 	{"unreachable code is left alone", `(block (br 0) (drop (i64.reinterpret_f64 (f64.sqrt (f64.const -1))))) (i64.const 1)`, 1, 0},
 }
 

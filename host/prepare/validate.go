@@ -67,6 +67,8 @@ func (m *module) readCode(r *reader) {
 			continue
 		}
 		m.code.body(m, span{start, r.pos}, &v.meter.body)
+		m.addWork(v.meter.work(len(v.locals)), index)
+		m.addBulk(v.meter.lengths, index)
 	}
 }
 
@@ -82,8 +84,6 @@ func (v *validator) body(index uint32, r *reader) {
 		v.instruction()
 	}
 	v.meter.frameSlots = v.frameSlots()
-	v.m.addWork(v.meter.work(len(v.locals)), index)
-	v.m.addBulk(v.meter.lengths, index)
 	if r.fault == nil && r.pos != r.end {
 		r.fail(r.pos, codeMalformed, "%d bytes are left over after the last end", r.end-r.pos)
 	}

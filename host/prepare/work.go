@@ -15,10 +15,13 @@ const (
 	callsPerWork        = 20
 )
 
-// work estimates what compiling the body takes.
+// work estimates what compiling the body, settled, takes.
 func (t *meter) work(locals int) uint64 {
-	loops := uint64(len(t.loops))
-	return t.blocks*t.blocks/blocksPerWork + t.leaving*t.leaving/callsPerWork + loops*loops + (t.blocks+t.leaving+loops)*uint64(locals)
+	loops, blocks := uint64(len(t.loops)), t.blocks
+	if t.floats.active <= nanBranchesMax {
+		blocks += uint64(t.floats.active)
+	}
+	return blocks*blocks/blocksPerWork + t.leaving*t.leaving/callsPerWork + loops*loops + (blocks+t.leaving+loops)*uint64(locals)
 }
 
 // addWork adds the estimate of a function's body.
