@@ -359,14 +359,14 @@ func TestWorkIsBounded(t *testing.T) {
 		name, functions string
 		limit           string // "" if it is admitted
 	}{
-		{"blocks in a row", `(func ` + repeated(`(block)`, 20_000) + `)`, ""},
-		{"more blocks", `(func ` + repeated(`(block)`, 23_000) + `)`, "compile_work_max"},
-		{"loops in a row", `(func ` + repeated(`(loop)`, 3_000) + `)`, ""},
-		{"more loops", `(func ` + repeated(`(loop)`, 3_200) + `)`, "compile_work_max"},
-		{"loops over functions", repeated(`(func `+repeated(`(loop)`, 100)+`)`, 900), ""},
-		{"loops over more functions", repeated(`(func `+repeated(`(loop)`, 100)+`)`, 1_100), "compile_work_max"},
-		{"ifs over locals", `(func (local ` + repeated(`i64 `, 4_000) + `) ` + repeated(`(if (i32.const 1) (then))`, 2_000) + `)`, ""},
-		{"more ifs over locals", `(func (local ` + repeated(`i64 `, 4_000) + `) ` + repeated(`(if (i32.const 1) (then))`, 2_500) + `)`, "compile_work_max"},
+		{"blocks in a row", `(func ` + repeated(`(block)`, 12_000) + `)`, ""},
+		{"more blocks", `(func ` + repeated(`(block)`, 12_500) + `)`, "compile_work_max"},
+		{"loops in a row", `(func ` + repeated(`(loop)`, 1_700) + `)`, ""},
+		{"more loops", `(func ` + repeated(`(loop)`, 1_800) + `)`, "compile_work_max"},
+		{"loops over functions", repeated(`(func `+repeated(`(loop)`, 100)+`)`, 290), ""},
+		{"loops over more functions", repeated(`(func `+repeated(`(loop)`, 100)+`)`, 310), "compile_work_max"},
+		{"ifs over locals", `(func (local ` + repeated(`i64 `, 4_000) + `) ` + repeated(`(if (i32.const 1) (then))`, 700) + `)`, ""},
+		{"more ifs over locals", `(func (local ` + repeated(`i64 `, 4_000) + `) ` + repeated(`(if (i32.const 1) (then))`, 800) + `)`, "compile_work_max"},
 		{"bulk instructions", repeated(`(func `+repeated(`(memory.fill (i32.const 0) (i32.const 0) (i32.const 0))`, 10_000)+`)`, 10), ""},
 		{"more bulk instructions", repeated(`(func `+repeated(`(memory.fill (i32.const 0) (i32.const 0) (i32.const 0))`, 10_000)+`)`, 11), "bulk_instructions_max"},
 	} {

@@ -4,13 +4,13 @@ import "fmt"
 
 // What compiling a body takes, measured on both compilers, grows with the square
 // of its blocks and calls and with what each merge of control flow has to do with
-// each local. compileWorkMax is some ten seconds of either compiler. It does not
+// each local. compileWorkMax is some twenty seconds of the slower one for the worst shape known. It does not
 // hold every shape: branches that all bring other values to one place are dearer
 // than a count can say without refusing honest code. So hosts compile under a
 // limit of time and memory as well.
 const (
-	compileWorkMax      = 10_000_000 // of one module
-	bulkInstructionsMax = 100_000    // that pay by their length, of one module
+	compileWorkMax      = 3_000_000 // of one module
+	bulkInstructionsMax = 100_000   // that pay by their length, of one module
 	blocksPerWork       = 50
 	callsPerWork        = 20
 )
