@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -78,6 +79,8 @@ func faultOf(err error) *fault {
 	switch {
 	case errors.As(err, &f):
 		return f
+	case errors.Is(err, context.Canceled):
+		return &fault{Code: "interrupted", Message: "interrupted; nothing was begun that has to be taken up again", Exit: engine.ExitInterrupted, cause: err}
 	case errors.As(err, &inputs):
 		return inputsFault(inputs)
 	case errors.As(err, &refused):
