@@ -122,3 +122,28 @@ func BenchmarkFigureArbitrationsAtOnce(b *testing.B) {
 	sorted := slices.Sorted(slices.Values(slices.Concat(times...)))
 	b.Logf("figure: arbitration of 10 results under %d callers: median %v, p99 %v", callers, sorted[len(sorted)/2], sorted[len(sorted)*99/100])
 }
+
+// BenchmarkFigureAskAgain gives how many recorded decisions a second are asked
+// again, as policy replay does, beside a plain OPA query over the same inputs.
+func BenchmarkFigureAskAgain(b *testing.B) {
+	const rounds = 2000
+	set, err := Default()
+	if err != nil {
+		b.Fatal(err)
+	}
+	doc, plain := tenResults(b), plainOPA(b)
+	now, _ := InputTime(doc)
+	recorded := Record{Entrypoint: ArbitrationEntrypoint, Input: doc, InputDigest: abi.DigestOf(doc), Now: now}
+	var ours, theirs time.Duration
+	for range rounds {
+		start := time.Now()
+		if _, err := set.Ask(b.Context(), recorded); err != nil {
+			b.Fatal(err)
+		}
+		between := time.Now()
+		plain(doc)
+		ours, theirs = ours+between.Sub(start), theirs+time.Since(between)
+	}
+	perSecond := func(d time.Duration) float64 { return rounds / d.Seconds() }
+	b.Logf("figure: past decisions asked again: %.0f a second, %.2f of the %.0f of a plain OPA query", perSecond(ours), perSecond(ours)/perSecond(theirs), perSecond(theirs))
+}
