@@ -68,6 +68,8 @@ type comparison struct {
 	diverged map[trace.Lane]*Divergence
 	calls    uint64
 	effects  uint64
+
+	results, arbitrations int
 }
 
 func newComparison(tr *evidence.Trace) *comparison {
@@ -106,6 +108,10 @@ func (c *comparison) Append(lane trace.Lane, e trace.Event) (trace.Address, erro
 		c.calls += e.Span
 	case trace.KindEffectOutcome:
 		c.effects++
+	case trace.KindVerificationResult:
+		c.results++
+	case trace.KindVerificationArbitration:
+		c.arbitrations++
 	}
 	return h.Address(), nil
 }

@@ -24,7 +24,7 @@ type Replay struct {
 	Divergence      *Divergence `json:"divergence,omitempty"` // absent if every event was reproduced
 	ExecutionDigest abi.Digest  `json:"execution_digest"`     // of the record, which was reproduced if there is no divergence
 	Steps           int         `json:"steps"`                // executed
-	Results         int         `json:"results"`              // of rules
+	Results         int         `json:"results"`              // of rules, compared
 	Arbitrations    int         `json:"arbitrations"`         // asked again
 	HostCalls       uint64      `json:"host_calls"`           // compared
 	Effects         uint64      `json:"effects"`              // served from the record
@@ -255,14 +255,11 @@ func (r *run) judge(ctx context.Context, tr *evidence.Trace) (Replay, error) {
 		return Replay{}, err
 	}
 	out := Replay{RunID: r.id, FlowID: r.plan.FlowID, Engine: r.Engine.Name() + " " + r.Engine.Version(), Divergence: r.compared.first(),
-		ExecutionDigest: digest, HostCalls: r.compared.calls, Effects: r.compared.effects}
+		ExecutionDigest: digest, HostCalls: r.compared.calls, Effects: r.compared.effects,
+		Results: r.compared.results, Arbitrations: r.compared.arbitrations}
 	for _, s := range r.order {
 		if s.state == StateSucceeded || s.state == StateFailed {
 			out.Steps++
-		}
-		out.Results += len(s.results)
-		if s.decision != nil {
-			out.Arbitrations++
 		}
 	}
 	asker, ok := r.policies.(Replayer)

@@ -31,6 +31,9 @@ type receiver struct {
 	server *httptest.Server
 }
 
+// receiverKey finds a script's receiver among its values.
+type receiverKey struct{}
+
 func newReceiver(t *testing.T) *receiver {
 	r := &receiver{}
 	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -51,7 +54,8 @@ func newReceiver(t *testing.T) *receiver {
 
 // scriptReceived requires how many posts arrived since it was asked last, each
 // with an idempotency key: received COUNT
-func (r *receiver) scriptReceived(ts *testscript.TestScript, neg bool, args []string) {
+func scriptReceived(ts *testscript.TestScript, neg bool, args []string) {
+	r := ts.Value(receiverKey{}).(*receiver)
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: received COUNT")
 	}
@@ -84,11 +88,6 @@ func TestReleaseGate(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the guest modules: %v\n%s", err, out)
 	}
-	r := newReceiver(t)
-	address, err := url.Parse(r.server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
 	data := os.Getenv("WRIT_DATA")
 	if data == "" {
 		data = filepath.Join(root, "..", "shared", "data")
@@ -97,6 +96,12 @@ func TestReleaseGate(t *testing.T) {
 		Dir:                 "testdata/example",
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
+			r := newReceiver(t) // of one script: they run at the same time
+			address, err := url.Parse(r.server.URL)
+			if err != nil {
+				return err
+			}
+			env.Values[receiverKey{}] = r
 			for name, value := range map[string]string{
 				"WRIT_KEYS": filepath.Join(env.WorkDir, "keys"), "WRIT_STORE": filepath.Join(env.WorkDir, "store"), "WRIT_TENANT": "demo",
 				"XDG_CACHE_HOME": cache, "ROOT": root, "MODULES": modules, "PORT": address.Port(), "DATA": data, "SEED": strings.Repeat("07", 32),
@@ -122,7 +127,7 @@ func TestReleaseGate(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status":    scriptStatus,
 			"schema":    scriptSchema,
-			"received":  r.scriptReceived,
+			"received":  scriptReceived,
 			"oracle":    scriptOracle,
 			"execution": scriptExecution,
 		},
